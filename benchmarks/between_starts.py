@@ -21,7 +21,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 # Shares of starts within, of which the deviation that a normal distribution then has is printed.
 SHARES = (0.5, 0.9, 0.95, 0.99)
-# What slowstep.calibration.BETWEEN_STARTS is.
+# What slowstep.calibration.between_runs.BETWEEN_STARTS is.
 TAKEN = 0.95
 
 

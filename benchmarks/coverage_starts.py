@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 from coverage_noise import NOISES, step_times
 
-from slowstep.calibration import BETWEEN_STARTS
+from slowstep.calibration.between_runs import BETWEEN_STARTS
 from slowstep.prove.bench.over_starts import over_starts
 from slowstep.prove.stats.design import FEWEST_STEPS
 from slowstep.prove.stats.figures import Figure, ratio

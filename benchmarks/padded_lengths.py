@@ -23,9 +23,9 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
-from slowstep import calibration
 from slowstep.analyses.input import padded_work
 from slowstep.analyses.input.padded_work import Batch, find_padded_work
+from slowstep.calibration import computing
 from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below
 
@@ -120,8 +120,7 @@ def told(found: dict[str, Any]) -> Any:
 def off(found: list[dict[str, Any]], element: float, product: float) -> float:
     """The largest difference between what is told and what was measured with half of the length."""
     padded_work.ELEMENT, padded_work.PRODUCT = (
-        dataclasses.replace(cost, value=value)
-        for cost, value in ((calibration.GIVEN_ELEMENT, element), (calibration.WEIGHT_PRODUCT, product))
+        dataclasses.replace(cost, value=value) for cost, value in ((computing.GIVEN_ELEMENT, element), (computing.WEIGHT_PRODUCT, product))
     )
     return max(abs(saving(told(each).usual) - each["saved"][each["length"] // 2]) for each in found)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import Training, make_recording
-from slowstep.document.report import Report, validate
+from slowstep.document.report import Report
+from slowstep.document.validity import validate
 from slowstep.workflow.diagnose import diagnose_recording
 
 

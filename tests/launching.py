@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.record.system import processes
 from slowstep.record.writing import format as contract
 

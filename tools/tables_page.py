@@ -47,7 +47,7 @@ source sees, in [tables.md](tables.md).
 
 ## What the processes of the training did
 
-Declared in `src/slowstep/timeline/process_tables.py`.
+Declared in `src/slowstep/timeline/`: `input_tables.py`, `step_tables.py` and `python_tables.py`, which `process_tables.py` puts together.
 """
 OF_THE_MACHINE = """
 ## What the machine did meanwhile

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Ended, Workplace
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"

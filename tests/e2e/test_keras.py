@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Workplace
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 
 # Not imported: it would take the framework that it computes with by default.
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("keras") is None, reason="needs keras")]

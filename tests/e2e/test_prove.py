@@ -14,7 +14,7 @@ import pytest
 
 from launching import Ended, Workplace
 from sandboxed import looks_of
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.errors import NoSandbox
 from slowstep.prove.sandbox.sandbox import open_sandbox
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Ended, Workplace, count_records
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.record.writing import format as contract
 
 pytest.importorskip("torch.distributed")

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import Measurements
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.errors import SlowstepError
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render

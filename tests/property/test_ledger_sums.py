@@ -14,7 +14,7 @@ from how_many import how_many
 from made_recordings import Training, make_recording
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from how_many import how_many
 from made_recordings import Training, make_recording
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.errors import NothingRecorded
 from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording

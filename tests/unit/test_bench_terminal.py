@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from slowstep.cli.bench import keep
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.report.bench_terminal import WORDS
 from slowstep.report.json import write
 from slowstep.report.terminal import render, show

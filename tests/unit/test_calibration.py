@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from slowstep import calibration
-from slowstep.calibration import Calibration
+from slowstep.calibration.calibration import Calibration
 
 ROOT = Path(__file__).parents[2]
-ALL = {name: value for name, value in vars(calibration).items() if isinstance(value, Calibration)}
+FOLDER = Path(calibration.__path__[0])
+MODULES = {path.stem: import_module(f"slowstep.calibration.{path.stem}") for path in FOLDER.glob("[!_]*.py")}
+ALL = {name: value for module in MODULES.values() for name, value in vars(module).items() if isinstance(value, Calibration)}
 
 
 @pytest.mark.parametrize("value", ALL.values(), ids=ALL)
@@ -36,18 +39,18 @@ def reads() -> dict[str, set[str]]:
     """What the code reads of each measured value, by its name: attributes, and "" for the value as a whole."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in (ROOT / "src").rglob("*.py"):
-        if path.name != "calibration.py":
+        if path.parent != FOLDER:
             _read(ast.parse(path.read_text(encoding="utf-8")), found)
     return found
 
 
 def _read(tree: ast.Module, found: dict[str, set[str]]) -> None:
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "slowstep.calibration"]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and str(node.module).startswith("slowstep.calibration")]
     imported = {each.asname or each.name: each.name for node in imports for each in node.names}
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         name = None
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "calibration":
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and imported.get(node.value.id) in MODULES:
             name = node.attr
         elif isinstance(node, ast.Name) and node.id in imported:
             name = imported[node.id]

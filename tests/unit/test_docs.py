@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["CONTRIBUTING.md", "README.md", *(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))]
+# Beside the code: how something is added there, with a whole file to begin with.
+ADDING = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "src").rglob("README.md"))
+PAGES = ["CONTRIBUTING.md", "README.md", "tests/README.md", *ADDING]
+PAGES += [page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -57,12 +60,29 @@ def test_every_function_that_the_architecture_names_is_defined():
 
 
 def test_the_skeletons_import_only_names_that_exist():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = [
+        block for page in ADDING for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    ]
     missing = []
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+    for block in blocks:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("slowstep."):
                 module = __import__(node.module, fromlist=["*"])
                 missing += [f"{node.module}.{alias.name}" for alias in node.names if not hasattr(module, alias.name)]
 
+    assert len(blocks) >= 6
     assert missing == ["slowstep.record.writing.format.READING_THING"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_links_to_exists(page):
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    linked = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
+
+    assert [link for link in linked if link and not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_contributing_names_the_page_of_each_thing_that_can_be_added():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+    assert [page for page in ADDING if f"({page}" not in text] == []

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.harmless import for_shell, harmless, without_surrogates
 from slowstep.report.canvas import ASCII, UNICODE, printable
 from slowstep.report.html import render_block

@@ -14,6 +14,7 @@ from parsed import parsed
 
 ROOT = Path(slowstep.__path__[0])
 MOST_MODULES = 30
+MOST_LINES = 400
 # Folders that may hold more, and why.
 LARGE = {
     "diagnosis/rules": "one problem a file, all of one form: they are looked up by name and grow with every problem that is known",
@@ -137,6 +138,12 @@ def test_no_folder_holds_more_modules_than_one_can_look_over():
 
 def test_every_large_folder_that_is_named_is_one():
     assert [folder for folder in LARGE if len([*(ROOT / folder).glob("*.py")]) - 1 <= MOST_MODULES] == []
+
+
+def test_no_module_is_longer_than_one_can_read_at_once():
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in _modules(ROOT).items()}
+
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def test_a_class_or_a_type_has_a_name_of_its_own(trees):

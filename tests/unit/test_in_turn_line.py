@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slowstep.document.report import InTurn
+from slowstep.document.run_rows import InTurn
 from slowstep.report.in_turn_line import in_turn_line
 
 HOW = "record each alone, inside `with slowstep.record():`"

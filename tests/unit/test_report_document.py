@@ -5,7 +5,13 @@ import math
 
 import pytest
 
-from slowstep.document import report as document
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
+from slowstep.document.finding_rows import FindingRow, VerdictRow
+from slowstep.document.ledger_rows import LedgerRow, PartRow
+from slowstep.document.report import Report
+from slowstep.document.run_rows import Run
+from slowstep.document.throughput_rows import Overhead, Throughput
+from slowstep.document.validity import faults, json_schema, validate
 from slowstep.parts import PartKind
 from slowstep.report import json
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -15,22 +21,22 @@ NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "proved"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_sample_report_is_valid(sample_report, name):
-    assert document.faults(sample_report(name)) == []
+    assert faults(sample_report(name)) == []
 
 
 def test_the_schema_has_the_keys_of_the_types():
-    schema = document.json_schema()
-    kinds = {"run": document.Run, "throughput": document.Throughput, "verdict": document.VerdictRow, "overhead": document.Overhead}
+    schema = json_schema()
+    kinds = {"run": Run, "throughput": Throughput, "verdict": VerdictRow, "overhead": Overhead}
 
-    assert set(schema["properties"]) == set(document.Report.__annotations__)
+    assert set(schema["properties"]) == set(Report.__annotations__)
     for key, kind in kinds.items():
         assert set(schema["properties"][key]["properties"]) == set(kind.__annotations__)
-    assert set(schema["properties"]["findings"]["items"]["properties"]) == set(document.FindingRow.__annotations__)
+    assert set(schema["properties"]["findings"]["items"]["properties"]) == set(FindingRow.__annotations__)
     experiment, facts = schema["properties"]["experiments"]["items"], schema["properties"]["run"]["properties"]["experiment"]
-    assert set(experiment["properties"]) == set(document.ExperimentRow.__annotations__)
-    assert set(facts["properties"]) == set(document.ExperimentFacts.__annotations__)
-    assert set(schema["$defs"]["row"]["properties"]) == set(document.LedgerRow.__annotations__)
-    assert set(schema["$defs"]["part"]["properties"]) == set(document.PartRow.__annotations__)
+    assert set(experiment["properties"]) == set(ExperimentRow.__annotations__)
+    assert set(facts["properties"]) == set(ExperimentFacts.__annotations__)
+    assert set(schema["$defs"]["row"]["properties"]) == set(LedgerRow.__annotations__)
+    assert set(schema["$defs"]["part"]["properties"]) == set(PartRow.__annotations__)
     assert schema["$defs"]["part"]["properties"]["kind"]["enum"] == [kind.value for kind in PartKind]
     assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
         *STAGES,
@@ -97,13 +103,13 @@ def test_a_report_that_breaks_the_contract_is_refused(bottleneck, spoil, complai
     spoil(bottleneck)
 
     with pytest.raises(ValueError, match=complaint):
-        document.validate(bottleneck)
+        validate(bottleneck)
 
 
 def test_run_may_say_more_than_the_schema_knows(bottleneck):
     bottleneck["run"]["exit_code"] = 1
 
-    assert document.faults(bottleneck) == []
+    assert faults(bottleneck) == []
 
 
 def test_a_report_survives_its_way_through_a_file(bottleneck, tmp_path):

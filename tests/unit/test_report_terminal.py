@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 import slowstep
 from parsed import parsed
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.report.canvas import Canvas
 from slowstep.report.terminal import render, show
 

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING tells a newcomer to begin with works as it stands there."""
+"""What the pages beside the code tell a newcomer to begin with works as it stands there."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2] / "src" / "slowstep"
 
 
-def skeleton(title: str) -> dict[str, Any]:
-    """The names that the code below a heading defines."""
-    block = re.search(rf"^## {title}$.*?```python\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+def skeleton(room: str) -> dict[str, Any]:
+    """The names that the first code on the page of a package defines."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / room / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     assert block is not None
     names: dict[str, Any] = {"__name__": "skeleton"}
-    exec(compile(block[1], title, "exec"), names)
+    exec(compile(block[1], room, "exec"), names)
     return names
 
 
@@ -29,7 +29,7 @@ def test_the_lever_leaves_calls_out_and_puts_back_what_was_there(monkeypatch):
     framework = SimpleNamespace(thing=calls.append)
     monkeypatch.setitem(sys.modules, "framework", framework)
     before = framework.thing
-    lever = skeleton("Add a lever")["IMPLEMENTATION"]
+    lever = skeleton("levers")["IMPLEMENTATION"]
 
     change = lever.prepare(None, LeverSpec(name=lever.name))
     change.on()
@@ -42,7 +42,7 @@ def test_the_lever_leaves_calls_out_and_puts_back_what_was_there(monkeypatch):
 
 
 def test_the_lever_has_no_meaning_without_its_framework():
-    lever = skeleton("Add a lever")["IMPLEMENTATION"]
+    lever = skeleton("levers")["IMPLEMENTATION"]
 
     with pytest.raises(NotApplicable):
         lever.prepare(None, LeverSpec(name=lever.name))

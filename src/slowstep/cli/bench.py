@@ -14,7 +14,8 @@ from typer.core import TyperGroup
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
-from slowstep.cli.sandbox_options import CommandWords, Json, Out, SandboxKind, Seed, Writes, check_can_measure
+from slowstep.cli.report_options import Json, Out
+from slowstep.cli.sandbox_options import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput

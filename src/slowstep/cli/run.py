@@ -13,15 +13,15 @@ from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.numbers import whole_number
+from slowstep.cli.report_options import Json, Out, Verbose, Warmup
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
-from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.prove.lever_check import check
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import LeverSpec
-from slowstep.record.launching.command import resolve_command
+from slowstep.record.launching.command import Command, resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.record.launching.launch import RunOptions, launch
 from slowstep.record.launching.overdue import START_UP_S
@@ -81,17 +81,9 @@ def run(
     ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
     stop: Annotated[bool, typer.Option("--stop", help=_STOP)] = False,
-    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            "--warmup",
-            parser=whole_number("--warmup", least=0),
-            metavar="N",
-            help="Leave out the first N steps (default: until they are even).",
-        ),
-    ] = None,
+    out: Out = None,
+    json: Json = None,
+    warmup: Warmup = None,
     level: Annotated[
         int,
         typer.Option(
@@ -127,11 +119,9 @@ def run(
     _check_leaves_steps(steps, warmup=warmup, capture=wanted)
     resolved = resolve_command(command, os.environ)
     place = find_place(os.environ)
+    quiet = place is not None and not place.speaks
     if os.environ.get(contract.ENV_DISABLE):
-        code = run_plainly(resolved, os.environ)
-        if place is None or place.speaks:
-            say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
-        raise typer.Exit(code)
+        raise typer.Exit(_run_unrecorded(resolved, quiet=quiet))
     options = RunOptions(
         steps=steps,
         seconds=seconds,
@@ -145,13 +135,26 @@ def run(
         place=place,
         levers=levers,
     )
-    report = RunReport(warmup=warmup, json_target=json, verbose=verbose, quiet=place is not None and not place.speaks)
-    outcome = launch(resolved, options, os.environ, on_recorded=report.show)
+    report = RunReport(warmup=warmup, json_target=json, verbose=verbose, quiet=quiet)
+    raise typer.Exit(_run_recorded(resolved, options, report))
+
+
+def _run_unrecorded(command: Command, *, quiet: bool) -> int:
+    """Run the command as if slowstep was not there, and say so; returns its exit code."""
+    code = run_plainly(command, os.environ)
+    if not quiet:
+        say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
+    return code
+
+
+def _run_recorded(command: Command, options: RunOptions, report: RunReport) -> int:
+    """Run the command with its recording, and show what that tells; returns the command's exit code."""
+    outcome = launch(command, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
         report.show(outcome.folder, seen=outcome.seen)
     if report.found_nothing and holds_nothing(str(outcome.folder)):
         remove_folder(str(outcome.folder))
-    raise typer.Exit(outcome.exit_code)
+    return outcome.exit_code
 
 
 def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | None) -> float | None:

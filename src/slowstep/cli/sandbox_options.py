@@ -15,8 +15,6 @@ SANDBOXES: Final = ("overlay", "copy")
 
 # The help text of each command says what it is.
 CommandWords = Annotated[list[str], typer.Argument(hidden=True)]
-Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")]
-Out = Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")]
 Writes = Annotated[bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")]
 SandboxKind = Annotated[str | None, typer.Option("--sandbox", metavar="|".join(SANDBOXES), help="Use this kind of sandbox and no other.")]
 Seed = Annotated[

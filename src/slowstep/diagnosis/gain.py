@@ -14,10 +14,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST, Floats
+from slowstep.calibration import between_runs
 from slowstep.findings import Evidence, Gain
 from slowstep.reasons import Reason, Wording
 
@@ -31,7 +31,7 @@ BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8
 BLOCKS_AT_MOST = 1000
 # Two runs of one training differ even on a quiet machine of one's own, by its memory's layout.
-RUN_TO_RUN = calibration.RUN_TO_RUN.value
+RUN_TO_RUN = between_runs.RUN_TO_RUN.value
 # On a shared machine they differ by its pace, which stays for seconds, and changes between runs as it does between eighths of one: the
 # case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
 # runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.blocked import Blocked
-from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
-from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN, RECORD_ALONE, how_to_name, name_by_hand
+from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN
 from slowstep.diagnosis.law import (
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
-    UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     WHOLE_STAGE,
     Answers,
@@ -29,101 +26,29 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, is_marked, mock_loader, threads
 from slowstep.diagnosis.made_levers import is_made
-from slowstep.diagnosis.rule import CLAIM, Judged
-from slowstep.diagnosis.viewpoint import Doubt
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.unseen_time import unseen_time
+from slowstep.diagnosis.viewpoint import Doubt, by_hand
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, part_name_and_place
+from slowstep.part_words import part_in_words
 from slowstep.parts import OPTIMIZER, UPDATES, Part, PartKind
-from slowstep.reasons import Value, Wording
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-
-# No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
-HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MEASURE_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
 # Of input that no lever changes.
 REPEAT_ONE = "train on one batch that is repeated: how much faster that is, is the most that faster input can gain"
 MEASURE_INPUT_ALONE = f"{MEASURE_INPUT}, of one process trained alone"
-# It may be anything: an update by hand, sampling, what is played.
-NAME_BETWEEN = (
-    "name it: with slowstep.span(NAME, stage='compute') around what is the model's work (updates by hand, losses), "
-    "stage='preprocess' around what makes its input (an environment)"
-)
 # No faster input shortens what the model itself plays or writes.
 PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
 )
 
-# Elements: written for all tensors of up to so many at once, an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to
-# 1.3, noise 0.5 to 2.1; of larger ones not much less than the loop at best (torch 2.13 on a processor, one thread).
-SMALL_TENSOR = 16_384
 # What one layer may hold that nobody sees, unless it is no more than that: a fix of it would gain more than any other.
 MOST_OF_STEP = 0.5
 PROFILE_STEPS = "profile some steps by the framework's own profiler, which tells of its operations"
-# What already calls operations for all tensors spends most of its time in those. Of Lion, in 40 tensors, lines that ran for each tensor
-# took all of the time where it is a loop over them, 0.26 where it calls torch._foreach_* for all (torch 2.13, a recording of each).
-BY_TENSOR = 0.5
-OTHER_TRAININGS = Wording(
-    "other-trainings",
-    "{share:share} of the training time belongs to other trainings, before or after this one, which were not looked at: {remedy}",
-)
-BETWEEN_FORWARDS = Wording(
-    "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
-)
-BESIDE_GRADIENTS = Wording("beside-gradients", " beside the computing of gradients ({share:share})")
-ROLLED_OUT = Wording(
-    "rolled-out",
-    "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
-)
-WAITING_NOT_MEASURED = Wording(
-    "waiting-not-measured",
-    "how long this rank waits for the others was not measured (the kernel reports no run-queue delay)",
-)
-SHARING_WITH_OTHERS = Wording(
-    "sharing-with-others",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, which are in recordings of their own: "
-    "look in their reports for one whose own work takes longer than {own_ns:ms} ms per step, this one's",
-)
-OVERLAP_NOT_KNOWN = Wording(
-    "overlap-not-known",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks; how much of it could overlap with compute is "
-    "not known; {remedy}",
-)
-BEFORE_UPDATE = Wording(
-    "before-update",
-    "{name}, between backward and update, takes {share:share} of the time, and it is not known whether every step needs it; "
-    "try it every k steps",
-)
-OWN_UPDATE = Wording(
-    "own-update",
-    "{name}, an optimizer of the script's own, takes {share:share} of the time, most of it in {place}, for tensors of {elements:,} "
-    "elements each, and it is not known what it takes for all of them at once; {remedy}",
-)
-HOOK_IN_BACKWARD = Wording(
-    "hook-in-backward",
-    "{name}, a hook on gradients inside backward, takes {share:share} of the time, by stacks, and it is not known whether every step "
-    "needs it; try it every k steps, or without",
-)
-LINES_BEFORE_BACKWARD = Wording(
-    "lines-before-backward",
-    "{share:share} of the time is what the loop does before its backward, most of it in {most}, and it is not known where its input ends "
-    "and its forward begins; {remedy}",
-)
-LINES_BESIDE_BACKWARD = Wording(
-    "lines-beside-backward",
-    "{share:share} of the time is what the loop itself does beside its backward, most of it in {most}, and it is not known how much of "
-    "that is the update by hand; {remedy}",
-)
-FORWARD_BY_STACKS = Wording(
-    "forward-by-stacks", "{share:share} of the time is {most}, which may stand for Python code that ran just before; {remedy}"
-)
-LINES_BY_STACKS = Wording(
-    "lines-by-stacks",
-    "{share:share} of the time is calls of the framework by {most}, by stacks, which may stand for Python code that ran just before; "
-    "{remedy}",
-)
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
     "for {share:share} of the time the training thread is blocked inside its steps{most}, and nothing computes for it: "
@@ -151,15 +76,10 @@ WAITS_FOR_CORE = Wording(
 )
 
 
-def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
-    """The doubt that `what` raises where only a change of the script, or of how it is recorded, would tell more."""
-    return Doubt(what(remedy=remedy, **values), change=remedy)
-
-
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     more = more_blocked(m, answers.leading[0].finding) if answers.leading else None
-    return _unseen(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers) or _of_compiled(m)
+    return unseen_time(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers) or _of_compiled(m)
 
 
 def not_the_cause(m: Measurements, answers: Answers, first: Finding) -> Doubt | None:
@@ -181,77 +101,6 @@ def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
     """Why a finding about computing is not what holds the training up: for more of the time nobody computes. Else None."""
     blocked = blocked_inside(m)
     return _of_blocking(m) if first.stage == "compute" and blocked is not None and blocked.share > first.share else None
-
-
-def _unseen(m: Measurements) -> Doubt | None:
-    """Time of which it is not known what it is, or whether it is needed."""
-    elsewhere = m.trainer.elsewhere
-    # Those that are few enough are listed, the longest is judged: that it is one of several leaves nothing open.
-    if elsewhere is not None and not elsewhere.trainings and elsewhere.unlike_share >= HEALTHY_UNATTRIBUTED:
-        return by_hand(OTHER_TRAININGS, RECORD_ALONE, share=elsewhere.unlike_share)
-    unattributed = m.ledger.share(UNATTRIBUTED)
-    if unattributed >= HEALTHY_UNATTRIBUTED:
-        return Doubt(UNATTRIBUTED_TIME(share=unattributed, remedy=how_to_name(m)), change=name_by_hand(m))
-    between = m.compute.between_forwards
-    if between.unknown_share >= HEALTHY_UNATTRIBUTED:
-        beside = BESIDE_GRADIENTS(share=between.gradients_share) if between.gradients_share >= CLAIM else None
-        return by_hand(BETWEEN_FORWARDS, NAME_BETWEEN, share=between.unknown_share, beside=beside)
-    rolled_out = m.ledger.parts_of("compute", PartKind.ROLL_OUT)
-    if m.ledger.share_of(*rolled_out) >= HEALTHY_UNATTRIBUTED:
-        part = part_in_words(_largest(m, rolled_out))
-        return by_hand(ROLLED_OUT, NAME_ENVIRONMENT, share=m.ledger.share_of(*rolled_out), part=part)
-    if m.sharing.ranks > 1 and not m.sharing.seen:
-        return Doubt(WAITING_NOT_MEASURED())
-    shared = m.ledger.share("gradient_sharing")
-    if shared >= HEALTHY_SHARING and m.sharing.apart:
-        return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
-    if shared >= HEALTHY_SHARING:
-        how = m.training.words.write({Remedy.ACCUMULATE: ...})
-        advice = f"try fewer, larger exchanges: accumulate gradients{how and f', {how}'}"
-        return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
-    before = m.compute.before_update
-    if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
-        return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
-    own = m.compute.own_update
-    if own is not None and own.share >= HEALTHY_UNATTRIBUTED and own.elements is not None and _is_by_small_tensor(own, own.elements):
-        remedy = f"try {own.name} on all tensors at once"
-        return by_hand(OWN_UPDATE, remedy, name=own.name, share=own.share, place=own.place, elements=round(own.elements))
-    hook = m.compute.in_backward
-    if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
-        return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
-    return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
-
-
-def _is_by_small_tensor(own: OwnUpdate, elements: float) -> bool:
-    """Whether it does tensor by tensor, as far as is known, what may take less for all at once."""
-    by_tensor = own.by_tensor_share is None or own.by_tensor_share >= BY_TENSOR
-    return by_tensor and elements <= SMALL_TENSOR
-
-
-def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
-    """What may be more than an update by hand, or than a forward."""
-    unseen = m.ledger.parts_of("compute", PartKind.BEFORE_BACKWARD)
-    if m.ledger.share_of(*unseen) >= HEALTHY_UNATTRIBUTED:
-        most = part_name_and_place(_largest(m, unseen))
-        return by_hand(LINES_BEFORE_BACKWARD, NAME_IT, share=m.ledger.share_of(*unseen), most=most)
-    beside = m.ledger.parts_of("compute", PartKind.BESIDE_BACKWARD)
-    if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
-        return None
-    most = part_name_and_place(_largest(m, beside))
-    advice = m.training.words.advise(Remedy.NAMED_UPDATE)
-    return by_hand(LINES_BESIDE_BACKWARD, advice, share=m.ledger.share_of(*beside), most=most)
-
-
-def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
-    """What a loop that is not fed calls of the framework beside its steps' bodies. Python code that runs just before it holds the GIL,
-    where no stack is taken: the next one that is taken stands for it.
-    """
-    parts = [part for part in m.ledger.parts_of("compute", PartKind.LINES, PartKind.FORWARD_BY_STACKS) if part not in m.ledger.timed]
-    if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:
-        return None
-    most = _largest(m, parts)
-    wording = FORWARD_BY_STACKS if most == FORWARD else LINES_BY_STACKS
-    return by_hand(wording, NAME_IT, share=m.ledger.share_of(*parts), most=part_in_words(most))
 
 
 def _of_blocking(m: Measurements) -> Doubt | None:
@@ -282,10 +131,6 @@ def _others_queue(m: Measurements, blocked: Blocked) -> bool:
     queueing = m.machine.resources.queueing
     own = sum(float(m.ledger.of(stage, PartKind.CORE_WAIT).mean()) for stage in STAGES) / float(m.step_ns.mean())
     return queueing is not None and not m.input.demand.workers and queueing - own >= blocked.share
-
-
-def _largest(m: Measurements, parts: Sequence[Part]) -> Part:
-    return max(parts, key=m.ledger.total_of)
 
 
 def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:

@@ -26,9 +26,9 @@ from typing import Final
 
 from slowstep.analyses.job.job import Job
 from slowstep.analyses.job.late_rank import RankComparison
-from slowstep.diagnosis.healthy import OVERLAP_NOT_KNOWN
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.unseen_time import OVERLAP_NOT_KNOWN
 from slowstep.findings import Fix, Verdict
 from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Wording

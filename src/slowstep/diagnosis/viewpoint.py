@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Answers
 from slowstep.findings import Finding, NotJudged
-from slowstep.reasons import Reason, Value
+from slowstep.reasons import Reason, Value, Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,11 @@ class Doubt:
     change: str | None = None
     rule: str | None = None
     by_fault: bool = False
+
+
+def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
+    """The doubt that `what` raises where only a change of the script, or of how it is recorded, would tell more."""
+    return Doubt(what(remedy=remedy, **values), change=remedy)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

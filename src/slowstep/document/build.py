@@ -8,8 +8,10 @@ from typing import Any, cast
 
 from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
 from slowstep.document.bench import BenchRow
-from slowstep.document.report import SCHEMA, FindingRow, HealthRow, Report, Run, VerdictRow
+from slowstep.document.finding_rows import FindingRow, HealthRow, VerdictRow
+from slowstep.document.report import SCHEMA, Report
 from slowstep.document.rows import finding_row, next_row, not_judged_row
+from slowstep.document.run_rows import Run
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.document.words import verdict_row
 from slowstep.reasons import Reason, Wording

@@ -7,7 +7,7 @@ from typing import Final
 
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.steps.captures import Capture
-from slowstep.document.report import CaptureFacts
+from slowstep.document.run_rows import CaptureFacts
 from slowstep.harmless import for_shell
 from slowstep.health import Health, HealthKind
 from slowstep.units import format_count, format_share

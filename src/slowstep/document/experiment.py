@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow, OutcomeRow
+from slowstep.document.finding_rows import MeasuredRow
 from slowstep.document.proved import outcome_row
-from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, MeasuredRow, OutcomeRow
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind

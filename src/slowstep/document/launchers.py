@@ -8,9 +8,9 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
-from slowstep.diagnosis.healthy import HEALTHY_SHARING
 from slowstep.diagnosis.missing_ranks import name_ranks
-from slowstep.document.report import HealthRow
+from slowstep.diagnosis.unseen_time import HEALTHY_SHARING
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
 from slowstep.health import HealthKind
 from slowstep.timeline.timeline import Timeline

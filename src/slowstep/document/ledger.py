@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.document.report import LedgerRow, PartRow, unseen_row
+from slowstep.document.ledger_rows import LedgerRow, PartRow, unseen_row
 from slowstep.part_words import part_in_words
 from slowstep.parts import UNKNOWN, Part
 from slowstep.stages import STAGES, UNATTRIBUTED

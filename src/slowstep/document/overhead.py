@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.document.report import Overhead
+from slowstep.document.throughput_rows import Overhead
 
 UNKNOWN: Overhead = {"us_per_step": None, "share": None}
 

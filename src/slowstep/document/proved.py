@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from slowstep.document.report import ChangeRow, ExperimentRow, OutcomeRow
+from slowstep.document.experiment_rows import ChangeRow, ExperimentRow, OutcomeRow
 from slowstep.prove.patch.change import ScriptChange
 
 Losses = Literal["same", "compared", "other order", "not compared"]

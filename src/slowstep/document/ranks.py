@@ -11,8 +11,9 @@ from slowstep.analyses.job.late_rank import STEPS_AT_LEAST, RankComparison
 from slowstep.analyses.job.rank_steps import RankSteps
 from slowstep.diagnosis.among_ranks import pace
 from slowstep.diagnosis.missing_ranks import find_absences
-from slowstep.document.report import HealthRow, RankRow
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
+from slowstep.document.run_rows import RankRow
 from slowstep.document.sections import RankSection, Sections
 from slowstep.faults import Fault
 from slowstep.health import HealthKind

@@ -13,7 +13,7 @@ from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.ending import ending_note, without_updates_ns
 from slowstep.document.lever_notes import lever_notes
-from slowstep.document.report import InTurn, Periodic, Run, StartupPartRow, bare_run
+from slowstep.document.run_rows import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
 from slowstep.frameworks._known import DEFAULT
 from slowstep.frameworks._words import Words

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import cast
 
 from slowstep.diagnosis.law import BOTTLENECK_LOW, Diagnosis
-from slowstep.document.report import FindingRow, HealthRow, Next, NotJudgedRow
+from slowstep.document.finding_rows import FindingRow, HealthRow, Next, NotJudgedRow
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.health import Health
 from slowstep.part_words import part_in_words

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from slowstep.diagnosis.law import Diagnosis, open_by_fault
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
+from slowstep.document.finding_rows import HealthRow, MeasuredRow
+from slowstep.document.ledger_rows import LedgerRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.pipeline import PipelineRow
-from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, LedgerRow, MeasuredRow, Overhead, Run, Throughput
+from slowstep.document.run_rows import Run
+from slowstep.document.throughput_rows import Overhead, Throughput
 from slowstep.faults import Fault
 from slowstep.reasons import Reason
 

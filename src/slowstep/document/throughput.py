@@ -9,7 +9,7 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
-from slowstep.document.report import NO_THROUGHPUT, Throughput
+from slowstep.document.throughput_rows import NO_THROUGHPUT, Throughput
 from slowstep.faults import Attempts
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.trace_doubts import has_few_steps
-from slowstep.document.report import Run, bare_run
+from slowstep.document.run_rows import Run, bare_run
 from slowstep.faults import Attempts
 from slowstep.reason_words import sentence
 from slowstep.units import format_count, format_share

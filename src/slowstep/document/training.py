@@ -9,10 +9,11 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.overhead import UNKNOWN, overhead_section
 from slowstep.document.pipeline_section import pipeline_section
-from slowstep.document.report import NO_THROUGHPUT, Run
 from slowstep.document.rows import health_row
+from slowstep.document.run_rows import Run
 from slowstep.document.sections import Sections
 from slowstep.document.throughput import throughput_section
+from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.faults import Attempts
 from slowstep.health import Health
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from slowstep.document.report import VerdictRow
+from slowstep.document.finding_rows import VerdictRow
 from slowstep.findings import Finding, Verdict
 from slowstep.reason_words import sentence
 

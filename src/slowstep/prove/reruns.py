@@ -178,8 +178,7 @@ def check(
     seconds = 0.0
     for number, offset in enumerate(offsets):
         left_s = seconds / number * (len(offsets) - number) if number else takes_s
-        left = "" if left_s is None else f", about {format_about(left_s)} left"
-        tell(f"losses with and without {lever}: {round_words(number + 1, len(offsets), levers=1)}{left}")
+        tell(_comparing(lever, number + 1, len(offsets), left_s))
         plain, changed = (RunRequest(levers=levers, seed_offset=offset, losses=True) for levers in ((), (lever,)))
         runs, ended = _both(make, (changed, plain) if number % 2 else (plain, changed), limits)
         seconds += sum(ran.seconds for ran in runs)
@@ -189,9 +188,8 @@ def check(
         assert as_is.losses is not None
         assert with_lever.losses is not None
         if not with_lever.effect:
-            return Check(
-                lever=lever, state="idle", reason=_idle(with_lever), numerics=compare_losses(pairs) if pairs else None, seconds=seconds
-            )
+            idle = _idle(with_lever)
+            return Check(lever=lever, state="idle", reason=idle, numerics=compare_losses(pairs) if pairs else None, seconds=seconds)
         pairs.append(Pair(seed=number + 1, without=as_is.losses, with_lever=with_lever.losses, first=with_lever.on_from or 0))
         if as_is.losses.first_not_finite or with_lever.losses.first_not_finite:
             break
@@ -202,6 +200,11 @@ def check(
         numerics=compare_losses(pairs) if pairs else None,
         seconds=seconds,
     )
+
+
+def _comparing(lever: LeverSpec, number: int, count: int, left_s: float | None) -> str:
+    left = "" if left_s is None else f", about {format_about(left_s)} left"
+    return f"losses with and without {lever}: {round_words(number, count, levers=1)}{left}"
 
 
 def _idle(ran: Ran) -> str:

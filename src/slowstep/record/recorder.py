@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,15 +15,18 @@ from slowstep.health import HealthKind
 from slowstep.reasons import Value
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.framework import NO_FRAMEWORK, Framework
+from slowstep.record.listeners import Listeners
 from slowstep.record.patch import Undo
 from slowstep.record.system import facts
+from slowstep.record.system.multiprocessing_child import before_child_ends
 from slowstep.record.timing.callers import is_updating
 from slowstep.record.timing.other_threads import running
-from slowstep.record.timing.stacks import DeviceProbe, Sampler
+from slowstep.record.timing.schedule import Schedule
+from slowstep.record.timing.stacks import Sampler
 from slowstep.record.timing.startup_stacks import StartupStacks
 from slowstep.record.timing.threads_beside import ThreadWatch
 from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
-from slowstep.record.writing import cost
+from slowstep.record.writing.cost import EventCost
 from slowstep.record.writing.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
 from slowstep.record.writing.health_kinds import DISK_FULL, LATE_STACKS, LOST_EVENTS, RECORDER_FAULT
 from slowstep.record.writing.notes import NoteWriter, health_line
@@ -44,7 +47,7 @@ _REASONS: Final = {STOPPED_BY_STEPS: "steps", STOPPED_BY_TIME: "time", STOPPED_B
 _TRAINER: Final[dict[str, Any]] = {"role": "trainer"}
 
 
-class Recorder:
+class Recorder(Listeners):
     """Writes what this process does into a recording's folder; files appear with the first event. Raises OSError or ValueError
     when the folder has no control page; afterwards nothing is raised, faults are counted in the recording's health.
 
@@ -61,6 +64,7 @@ class Recorder:
         limit_bytes: int = LIMIT_BYTES,
         reserve: Reserve | None = None,
     ) -> None:
+        super().__init__()
         self.folder, self.level = folder, level
         self.steps, self._seconds_ns = steps, None if seconds is None else int(seconds * 1e9)
         self._limit_bytes, self._reserve = limit_bytes, reserve or os.posix_fallocate
@@ -68,40 +72,24 @@ class Recorder:
         # Looked at by hooks together with the page's first byte: is there anything to record for?
         self.live: list[bool] = [True]
         self.local = PerThread(WeakSet())
-        self.undos: list[Undo] = []
-        # What no other thread than the one that updates may undo.
-        self.optimizer_undos: list[Undo] = []
-        # Done twice a second, on the sampler's thread.
-        self.chores: list[Callable[[], None]] = []
         # What hooks took that write nothing each time they are called.
         self.spent_ns = 0
         # And what they took to set up something, which is not spent again.
         self.once_ns = 0
-        # Asked with every stack whether the device of a framework has nothing to do (timing/stacks.py).
-        self.device_probes: list[DeviceProbe] = []
-        # Called on the thread that waits: before each request for input that takes time, and after each request, failed ones too.
-        self.before_waits: list[Callable[[], None]] = []
-        self.after_waits: list[Callable[[], None]] = []
-        # Called on the thread that calls a model, where such calls are recorded, or has gradients computed.
-        self.before_forwards: list[Callable[[], None]] = []
-        self.before_backwards: list[Callable[[], None]] = []
         self._introductions: list[dict[str, Any]] = []
-        self.forgetters: list[Callable[[], None]] = []
-        # What ends the timing of calls that is on, see stop_timing_calls.
-        self.call_timers: list[Callable[[], None]] = []
-        self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
-        self._writer.open_files, self._writer.when_closed = self._open, self.leave
-        self.event, self.write_ended, self.release = self._writer.event, self._writer.write_ended, self._writer.release
-        self.step = self._writer.step
-        # Called, once, when a thread updates and does not ask a loader for one batch each time.
-        self.when_forwards_tell: Callable[[], None] | None = None
-        # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
-        self.by_hand: list[Callable[[Any], None]] = []
         self._shared: dict[Callable[[Recorder], Any], Any] = {}
         # The one that trains, once an update of it was seen.
         self.framework: Framework = NO_FRAMEWORK
         # The loss of a step that somebody asked for.
         self.last_loss = LastLoss()
+        # Of the time before the first event, in a process that may train.
+        self.startup: StartupStacks | None = None
+        self._ask_nothing()
+        self._build_writer()
+        self._forget()
+
+    def _ask_nothing(self) -> None:
+        """What the command asks for beyond a recording, and sets before the first update: nothing, at first."""
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
         # Whether this training is one under experiment, in a sandbox.
@@ -110,11 +98,13 @@ class Recorder:
         self.levers: list[dict[str, Any]] = []
         # Where the script builds the loader that they change there; None: they are switched on between two steps.
         self.loader_place: int | None = None
-        # Called when the first optimizer of this process is met.
-        self.when_training: list[Callable[[], None]] = []
-        # Of the time before the first event, in a process that may train.
-        self.startup: StartupStacks | None = None
-        self._forget()
+
+    def _build_writer(self) -> None:
+        """The writer's own functions are the recorder's: a hook's call goes through nothing else."""
+        self._writer = Writer(self.local, self.fault, limit_bytes=self._limit_bytes)
+        self._writer.open_files, self._writer.when_closed = self._open, self.leave
+        self.event, self.write_ended, self.release = self._writer.event, self._writer.write_ended, self._writer.release
+        self.step = self._writer.step
 
     def _forget(self) -> None:
         self.role: dict[str, Any] = _TRAINER
@@ -124,9 +114,8 @@ class Recorder:
         self.updaters: dict[int, ThreadState] = {}
         self._notes: NoteWriter | None = None
         self._sampler: Sampler | None = None
-        self._event_cost_ns: int | None = None
-        self._calibrations = 0
-        self._last = {"cost": 0, "clock": 0, "flush": 0}
+        self._event_cost: EventCost | None = None
+        self._schedule = Schedule((FLUSH_EVERY_NS, self._writer.flush), (CLOCK_EVERY_NS, self.clock), (COST_EVERY_NS, self._account))
         self._stop_lock = threading.Lock()
 
     def forget(self) -> None:
@@ -294,7 +283,7 @@ class Recorder:
         for line in self._introductions:
             notes.write(line)
         self._open_records(stem + ".rec")
-        self._event_cost_ns = cost.event_ns(self.local)
+        self._event_cost = EventCost(self.local)
         # Not of workers: their calls are timed instead, see call_times.py.
         takes_stacks = self.level >= 1 and self.role is _TRAINER
         if takes_stacks:
@@ -311,14 +300,8 @@ class Recorder:
             before=None if self.startup is None else self.startup.end(),
         )
         self._sampler.start()
-        self._stop_with_multiprocessing()
+        before_child_ends(functools.partial(self.stop, "exit"))
         return True
-
-    def _stop_with_multiprocessing(self) -> None:
-        """Children of multiprocessing leave without running what atexit knows."""
-        util = sys.modules.get("multiprocessing.util")
-        if util is not None and is_child_of_multiprocessing():
-            util.Finalize(None, self.stop, args=("exit",), exitpriority=-100)
 
     def _open_records(self, path: str) -> None:
         if is_mappable(self.folder):
@@ -350,15 +333,7 @@ class Recorder:
         at_ns = now()
         for chore in list(self.chores):
             chore()
-        if self._is_due("flush", FLUSH_EVERY_NS, at_ns):
-            self._writer.flush()
-        if self._is_due("clock", CLOCK_EVERY_NS, at_ns):
-            self.clock()
-        if self._is_due("cost", COST_EVERY_NS, at_ns):
-            self._calibrate_again()
-            self.write_cost()
-            if self._notes is not None:
-                self._notes.flush_health()
+        self._schedule.look(at_ns)
         self._look_beside(at_ns)
 
     def _look_beside(self, at_ns: int) -> None:
@@ -371,21 +346,13 @@ class Recorder:
             self._beside = None
             self.fault(error)
 
-    def _is_due(self, what: str, every_ns: int, at_ns: int) -> bool:
-        if at_ns - self._last[what] < every_ns:
-            return False
-        self._last[what] = at_ns
-        return True
-
-    def _calibrate_again(self) -> None:
-        """Once, when the process no longer starts up: what was measured at first may have met a busy disk or machine. Whatever disturbs
-        makes a call longer, so the smaller one holds.
-        """
-        if self._calibrations == 1 and self._event_cost_ns is not None and self._sampler is not None:
-            begun_ns = time.thread_time_ns()
-            self._event_cost_ns = min(self._event_cost_ns, cost.event_ns(self.local))
-            self._sampler.once_ns += time.thread_time_ns() - begun_ns
-        self._calibrations += 1
+    def _account(self) -> None:
+        """Write down what recording costs and has lost so far."""
+        if self._event_cost is not None and self._sampler is not None:
+            self._sampler.once_ns += self._event_cost.measure_again()
+        self.write_cost()
+        if self._notes is not None:
+            self._notes.flush_health()
 
     def write_cost(self) -> None:
         """Write down what recording has cost so far."""
@@ -395,7 +362,7 @@ class Recorder:
             used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns + once_ns, "once_cpu_ns": sampler.once_ns + once_ns}
             line = {
                 "at_ns": now(),
-                "event_ns": self._event_cost_ns,
+                "event_ns": None if self._event_cost is None else self._event_cost.ns,
                 "sampler_cpu_ns": 0,
                 "events": self._writer.events,
                 "spent_ns": self.spent_ns,
@@ -423,9 +390,3 @@ class Recorder:
             self._notes.last_words({"kind": "end", "reason": "disk full", "ended_ns": now()})
         if self._sampler is not None:
             self._sampler.stop()
-
-
-def is_child_of_multiprocessing() -> bool:
-    """Whether this process is one; the package is not imported for it."""
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None

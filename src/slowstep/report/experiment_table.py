@@ -21,7 +21,8 @@ from slowstep.units import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, Report
+    from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow
+    from slowstep.document.report import Report
     from slowstep.report.canvas import Canvas
 
 _GAIN_CELLS: Final = 18

@@ -15,7 +15,7 @@ from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slowstep.document.report import EvidenceRow, FindingRow, GainRow, MeasuredRow
+    from slowstep.document.finding_rows import EvidenceRow, FindingRow, GainRow, MeasuredRow
     from slowstep.report.canvas import Canvas
     from slowstep.report.left_out import LeftOut
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.document.report import InTurn
+from slowstep.document.run_rows import InTurn
 from slowstep.units import format_count, format_duration, format_rate
 
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

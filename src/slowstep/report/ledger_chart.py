@@ -9,7 +9,7 @@ from slowstep.stages import UNATTRIBUTED, stage_in_words
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
-    from slowstep.document.report import LedgerRow, PartRow
+    from slowstep.document.ledger_rows import LedgerRow, PartRow
     from slowstep.report.canvas import Canvas
 
 STAGE_STYLE: Final = {

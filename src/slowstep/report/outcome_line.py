@@ -9,7 +9,8 @@ from slowstep.units import format_number, format_rate, format_ratio_interval
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.document.report import ExperimentRow, OutcomeRow, Report
+    from slowstep.document.experiment_rows import ExperimentRow, OutcomeRow
+    from slowstep.document.report import Report
 
 _LOSSES: Final = {
     "same": "same losses",

@@ -10,7 +10,7 @@ from slowstep.units import format_duration, format_number, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slowstep.document.report import Periodic, Run
+    from slowstep.document.run_rows import Periodic, Run
 
 # A start-up under this is what imports take; and beside a long training it is forgotten.
 _STARTUP_S: Final = 10.0

@@ -9,7 +9,7 @@ from slowstep.report.ledger_chart import in_words
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
-    from slowstep.document.report import RankRow, Run
+    from slowstep.document.run_rows import RankRow, Run
     from slowstep.report.canvas import Canvas
 
 # So that the report stays on one screen.

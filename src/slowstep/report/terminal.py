@@ -26,7 +26,10 @@ from slowstep.units import UNKNOWN, format_duration, format_number, format_numbe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.document.report import HealthRow, NotJudgedRow, Overhead, Report, Run
+    from slowstep.document.finding_rows import HealthRow, NotJudgedRow
+    from slowstep.document.report import Report
+    from slowstep.document.run_rows import Run
+    from slowstep.document.throughput_rows import Overhead
 
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3

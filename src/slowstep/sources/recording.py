@@ -71,7 +71,7 @@ class OpenRecording:
         made = [outline if at in without else self._tables(at) for at, outline in enumerate(self._outlines)]
         tables = _joined([*made, *self._machine])
         tables["updates"] = self._updates
-        return Timeline(source="recording", tables=tables, processes=self._processes, run=self._run, health=self._health)
+        return Timeline(source="recording", tables=tables, processes=tuple(self._processes), run=self._run, health=self._health)
 
     def outline(self) -> Timeline:
         """The same without the tables of any process."""
@@ -91,17 +91,8 @@ class OpenRecording:
         self._outlines: list[Tables] = []
         self._machine: list[Tables] = []
         self._records: dict[int, Records] = {}
-        processes: list[ProcessFacts] = []
-        parts: list[_Part] = []
-        for file in files:
-            part, written = self._read(file, notes[file], whole.pop(file))
-            parts.append(part)
-            if part.notes.role == "launcher":
-                self._machine.append(machine_tables(part.notes, written.records))
-            else:
-                processes.append(process_facts(part.notes, written, part.kept))
-                self._add(part, written.records)
-        self._processes = tuple(processes)
+        self._processes: list[ProcessFacts] = []
+        parts = [self._take(file, notes[file], whole.pop(file)) for file in files]
         self._run = run_facts(path.name, launchers, self._cut_ns)
         self._updates = without_doubtful(
             pl.concat([TABLE["updates"].empty(), *(outline["updates"] for outline in self._outlines)]),
@@ -110,6 +101,16 @@ class OpenRecording:
         is_over = self._cut_ns is None and any(launcher.ended for launcher in launchers)
         told = (row for part in parts for row in (*part.notes.health, *losses(part.lost)))
         self._health = tuple(_merged((*_damage(path, parts, is_over=is_over), *told)))
+
+    def _take(self, file: Path, notes: NoteLines, whole: NoteLines) -> _Part:
+        """Read one process, or the launcher's readings of the machine, and keep what is needed of it."""
+        part, written = self._read(file, notes, whole)
+        if part.notes.role == "launcher":
+            self._machine.append(machine_tables(part.notes, written.records))
+        else:
+            self._processes.append(process_facts(part.notes, written, part.kept))
+            self._add(part, written.records)
+        return part
 
     def _read(self, file: Path, notes: NoteLines, whole: NoteLines) -> tuple[_Part, WrittenRecords]:
         """One process and the records that it wrote until the cut; of a launcher's readings those that can be. `whole` are its notes beyond

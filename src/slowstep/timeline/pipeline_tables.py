@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.timeline.process_tables import PROCESS, TIME
+from slowstep.timeline.process_columns import PROCESS, TIME
 from slowstep.timeline.table import Table, column
 
 PIPELINE = column("pipeline", pl.Int64, "number of the pipeline in its process")

@@ -40,19 +40,25 @@ def analyze(
         first = next(each.path for each in found if each.source.name == RECORDING)
         alone = f"{len(found)} recordings or traces were given, of which {first} is a recording: give one recording alone"
         raise BadUsage(f"{alone}{or_compared([each.path for each in found])}")
+    _refuse_options_of_traces(asked, how)
+    try:
+        return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
+    except NothingRecorded as error:
+        if is_going_on(found[0].path):
+            raise _not_yet(found[0].path) from error
+        raise
+    finally:
+        # Of a launcher that was killed: whatever became of its recording, nobody needs them.
+        remove_leftovers(str(found[0].path))
+
+
+def _refuse_options_of_traces(asked: TraceRequest | None, how: HowRead) -> None:
     if asked is not None and asked != TraceRequest():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
     if how.memory_bytes is not None:
         raise BadUsage("--memory is for traces: recordings are small, and are read whole.")
-    try:
-        return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
-    except NothingRecorded as error:
-        if not is_going_on(found[0].path):
-            raise
-        again = analyze_again(as_typed(str(found[0].path)))
-        raise NothingRecorded(
-            f"{found[0].path.name} is being recorded now, and has no steps to look at yet. Look later: {again}"
-        ) from error
-    finally:
-        # Of a launcher that was killed: whatever became of its recording, nobody needs them.
-        remove_leftovers(str(found[0].path))
+
+
+def _not_yet(path: Path) -> NothingRecorded:
+    again = analyze_again(as_typed(str(path)))
+    return NothingRecorded(f"{path.name} is being recorded now, and has no steps to look at yet. Look later: {again}")

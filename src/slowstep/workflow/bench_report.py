@@ -7,9 +7,11 @@ from typing import Final
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
 from slowstep.document.build import build
+from slowstep.document.ledger_rows import unseen_row
 from slowstep.document.next_step import NextStep
-from slowstep.document.report import NO_THROUGHPUT, Report, unseen_row
+from slowstep.document.report import Report
 from slowstep.document.sections import Sections
+from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.findings import Verdict
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -27,7 +29,7 @@ from slowstep.workflow.bench_rows import (
     whole_row,
     words_of,
 )
-from slowstep.workflow.next_command.after_bench import after_bench
+from slowstep.workflow.next_command.after_bench import BenchLacks, after_bench
 
 _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was measured alone")
 _OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=_ONE_HALF())
@@ -91,9 +93,11 @@ def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
         nothing_trained=measured.came_untrained_to_its_end,
-        lacks_others=found.lacks_others,
-        lacks_overlap=found.lacks_overlap and found.cached is not None,
-        lacks_samples=found.lacks_samples,
-        lacks_steps=found.lacks_steps,
-        refuses_cached=found.refuses_cached,
+        lacks=BenchLacks(
+            others=found.lacks_others,
+            overlap=found.lacks_overlap and found.cached is not None,
+            samples=found.lacks_samples,
+            steps=found.lacks_steps,
+            cached=found.refuses_cached,
+        ),
     )

@@ -21,7 +21,7 @@ from slowstep.document.bench import (
     SweepRow,
     WholeRow,
 )
-from slowstep.document.report import Run, bare_run
+from slowstep.document.run_rows import Run, bare_run
 from slowstep.prove.bench.loader_bound import Bound
 from slowstep.prove.bench.loader_speed import Point, bend, page_cache
 from slowstep.prove.bench.loader_stages import SampleStage

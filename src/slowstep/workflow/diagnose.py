@@ -20,12 +20,12 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
 from slowstep.document.recording_doubts import find_recording_doubts
-from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, ExperimentSection, Sections
 from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput

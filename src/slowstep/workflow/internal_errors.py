@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from slowstep.document.report import HealthRow
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
 from slowstep.faults import Fault
 from slowstep.health import HealthKind

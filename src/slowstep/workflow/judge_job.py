@@ -11,9 +11,9 @@ from slowstep.analyses.job.job import Job
 from slowstep.analyses.job.late_rank import RankComparison, compare_ranks
 from slowstep.diagnosis.among_ranks import among_ranks, look_at
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary, rank_sections
-from slowstep.document.report import HealthRow
 from slowstep.document.sections import RankSection
 from slowstep.faults import Attempts, Fault
 from slowstep.workflow.next_command.after_ranks import after_rank

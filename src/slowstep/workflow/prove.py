@@ -47,13 +47,6 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
         sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
         until_s = time.monotonic() + whole_s
 
-        def start_again() -> LiveExecutor:
-            set_aside(str(place.folder))
-            left_s = max(until_s - time.monotonic(), 0.0)
-            return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
-
-        again = FreshStart(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
-
         for line in _announced(asked, levers, place, limits, whole_s):
             tell.say(line)
         ended = ProveAct(
@@ -65,13 +58,25 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
             phase=tell.phase,
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
-            again=again,
+            again=_fresh_start(place, environ, until_s),
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
     if ended.left_nothing:
         # It would be taken for one of a training that left nothing.
         remove_folder(str(place.folder))
     return ended
+
+
+def _fresh_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> FreshStart:
+    """How the script is started once more in a sandbox of its own, until the same time; what was recorded is set aside meanwhile."""
+    folder = str(place.folder)
+
+    def start() -> LiveExecutor:
+        set_aside(folder)
+        left_s = max(until_s - time.monotonic(), 0.0)
+        return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
+
+    return FreshStart(start=start, back=lambda: put_back(folder), forget=lambda: forget_aside(folder))
 
 
 def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: SandboxedRun, limits: LeadLimits, whole_s: float) -> list[str]:

@@ -17,7 +17,8 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, is_bottleneck
 from slowstep.diagnosis.rule import Judged
 from slowstep.document.ledger import ledger_section
-from slowstep.document.report import json_schema, unbalanced
+from slowstep.document.ledger_rows import unbalanced
+from slowstep.document.validity import json_schema
 from slowstep.findings import Finding
 from slowstep.parts import UNKNOWN
 

@@ -9,9 +9,11 @@ import pytest
 
 from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
 from slowstep.document.build import build
+from slowstep.document.ledger_rows import unseen_row
 from slowstep.document.next_step import NextStep
-from slowstep.document.report import NO_THROUGHPUT, faults, unseen_row
 from slowstep.document.sections import ExperimentSection, RankSection, Sections
+from slowstep.document.throughput_rows import NO_THROUGHPUT
+from slowstep.document.validity import faults
 from slowstep.faults import Fault
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.parts import Part, PartKind

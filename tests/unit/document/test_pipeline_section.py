@@ -11,7 +11,7 @@ from made_measured_traces import made_measured
 from made_measurements import measurements
 from made_pipelines import node, pipeline, slow_map
 from slowstep.document.pipeline_section import pipeline_section
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.report.terminal import render
 
 

@@ -13,6 +13,7 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep import exporters as package
 from slowstep.cli import analyze as command
+from slowstep.cli import export_options
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.sources._source import PLAIN
@@ -77,7 +78,7 @@ def test_one_that_takes_the_document_is_named_for_the_recording(tmp_path, monkey
 def test_a_report_without_its_recording_is_exported_by_what_takes_the_document_only(tmp_path, monkeypatch, capsys):
     document = analyze([make_recording(tmp_path / "r", Training(steps=60, workers=1))])
     (tmp_path / "kept.json").write_text(json.dumps(document))
-    monkeypatch.setattr(command, "exporters", lambda: exporters() | {"title": TITLE})
+    monkeypatch.setattr(export_options, "exporters", lambda: exporters() | {"title": TITLE})
 
     command.analyze([tmp_path / "kept.json"], export="title", export_to=tmp_path / "out")
 

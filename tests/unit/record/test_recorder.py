@@ -77,12 +77,12 @@ def test_the_cost_of_an_event_is_measured_again_once_the_process_has_started_up(
     make: Make, monkeypatch: pytest.MonkeyPatch, measured: list[int], expected: int
 ) -> None:
     left = iter(measured)
-    monkeypatch.setattr("slowstep.record.recorder.cost.event_ns", lambda local: next(left))
+    monkeypatch.setattr("slowstep.record.writing.cost.event_ns", lambda local: next(left))
     recorder = make()
 
     recorder.event(UPDATE, 1, 2)
     for _ in range(5):
-        recorder._calibrate_again()
+        recorder._account()
     recorder.stop("exit")
 
     assert only(recorder.folder).noted("cost")[-1]["event_ns"] == expected

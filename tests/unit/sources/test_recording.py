@@ -7,7 +7,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import Training, make_recording
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.prove.executor import Ending, Progress
 from slowstep.prove.stats.design import make_plan
 from slowstep.prove.stats.plan import Arm, Plan

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.document.report import faults
+from slowstep.document.validity import faults
 from slowstep.prove.bench.core_waits import of_pipeline
 from slowstep.prove.bench.loader_speed import make_point
 from slowstep.prove.stats.plan import Arm, Plan

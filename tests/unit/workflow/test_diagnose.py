@@ -10,7 +10,7 @@ from judged_recordings import report_of
 from made_machine import GIB, MadeMachine, make_machine_recording
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.gain import REMOVED
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.errors import NothingRecorded
 from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording

@@ -14,7 +14,7 @@ import pytest
 
 from made_experiments import add_experiment, made_experiment, made_plan, untried
 from made_recordings import START_NS, Training, make_recording
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.prove.choose import Choice, Role
 from slowstep.prove.experiment import Experiment, save
 from slowstep.prove.lever_faults import LeverFault

@@ -18,7 +18,7 @@ from slowstep.analyses import measure_trace as trace_measure
 from slowstep.analyses import recording_analyses
 from slowstep.diagnosis import engine, law
 from slowstep.document import recorded_run, training
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.errors import NothingRecorded
 from slowstep.faults import Attempts, Fault, Faulty, Results
 from slowstep.report import terminal

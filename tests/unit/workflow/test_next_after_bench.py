@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.calibration import BETWEEN_STARTS
+from slowstep.calibration.between_runs import BETWEEN_STARTS
 from slowstep.document.next_step import NextStep
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.over_starts import over_starts
 from slowstep.prove.bench.overlap import Whole, put_together
 from slowstep.prove.stats.figures import Figure
 from slowstep.workflow.bench_request import BenchRequest
-from slowstep.workflow.next_command.after_bench import after_bench, better_workers, kept_workers_gain, most_gain
+from slowstep.workflow.next_command.after_bench import BenchLacks, after_bench, better_workers, kept_workers_gain, most_gain
 
 
 def about(value: float, share: float = 0.01) -> Figure:
@@ -222,7 +222,7 @@ def test_the_next_command_asks_for_the_same_place_and_time():
 def test_where_the_time_was_too_short_for_the_compute_the_next_command_has_more_of_it(what, budget_s, words):
     asked = BenchRequest(what=what, words=("train.py",), budget_s=budget_s)
 
-    found = after_bench(asked, ["train.py"], point=a_point(0, 100.0), whole=None, wholes={}, lacks_steps=True)
+    found = after_bench(asked, ["train.py"], point=a_point(0, 100.0), whole=None, wholes={}, lacks=BenchLacks(steps=True))
 
     assert found.command == f"slowstep bench {what}{words} train.py"
     assert found.why == "too few steps were made in the time to tell how fast the compute is"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.typed import FILL_IN
 

@@ -10,7 +10,7 @@ import pytest
 
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import load
 from slowstep.prove.lead_in import LeadLimits

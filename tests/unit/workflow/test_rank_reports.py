@@ -11,7 +11,7 @@ import pytest
 from made_events import Events
 from made_ranks import make_job
 from slowstep.document.next_step import NextStep
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.report.terminal import render
 from slowstep.workflow import diagnose

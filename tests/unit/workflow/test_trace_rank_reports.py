@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kineto_files import event, kernel, launch, written
-from slowstep.document.report import validate
+from slowstep.document.validity import validate
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze

@@ -11,7 +11,8 @@ import pytest
 
 from made_recordings import SCRIPT, Training, make_recording
 from slowstep.diagnosis.evidence.input_side import RELIEF_EXPECTED
-from slowstep.document.report import Report, validate
+from slowstep.document.report import Report
+from slowstep.document.validity import validate
 from slowstep.workflow.diagnose import diagnose_recording
 
 # Rule: the training that has the problem, what the report must say of it, and the same training with the first fix applied.

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.after_update.timed_gaps import FEWEST_GAPS, SMALLEST_SHARE, GapTimes
 from slowstep.analyses.python.functions import Path, is_library, same_function
 from slowstep.analyses.steps.forwards import find_forwards
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.calibration import observing
 from slowstep.timeline.timeline import Frame, Place
 
 # By the profiler that times calls, Python 3.11: the recorder's own loop 5.7 times, others 1.0 to 4.9 times (hot_loop.py).
 MOST_SLOWED = 6.0
 # Of what counting calls takes, so much is left out: a call costs timing much less than tracing, in proportion less than Python code, which
 # timing slows nearly as much as tracing.
-CALLS_APART = calibration.CALLS_APART.value
+CALLS_APART = observing.CALLS_APART.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep import calibration
 from slowstep.analyses.steps.chance import SEED
+from slowstep.calibration import loading
 
 # Beside so many fewer others than usual, at most 3/4 of them all, a batch tells something when it is seen at least this often (as of
 # smaller batches in fixed_cost.py).
@@ -26,7 +26,7 @@ BLOCKED_SHARE = 0.5
 MOST = 1_000
 RESAMPLES = 500
 # Halfway between one limit for all (1) and one for each (0).
-SHARED_FROM = calibration.SHARED_LIMIT.value
+SHARED_FROM = loading.SHARED_LIMIT.value
 
 Floats = NDArray[np.float64]
 

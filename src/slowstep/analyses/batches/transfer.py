@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep import calibration
 from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, Fetches, WaitParts, busy_between
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 
 # Receiving a batch from a worker that had it ready (docs/definitions.md).
-RECEIVE_NS = calibration.RECEIVING.value
+RECEIVE_NS = loading.RECEIVING.value
 # What receiving takes per tensor, and per byte for pages that are mapped and given back.
-TENSOR_NS, BYTE_NS = calibration.RECEIVING_TENSOR.value, calibration.RECEIVING_BYTE.value
+TENSOR_NS, BYTE_NS = loading.RECEIVING_TENSOR.value, loading.RECEIVING_BYTE.value
 # A worker that computes for less than this share of a wait did nothing that held it up.
 IDLE_SHARE = 0.10
 # Fewer waits than this tell no usual time: the median of 10 lies between the second and the ninth with 98 %.

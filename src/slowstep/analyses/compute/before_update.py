@@ -16,7 +16,7 @@ from slowstep.analyses.python.functions import Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.timeline.intervals import containing
+from slowstep.timeline.intervals import Ints, containing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +27,23 @@ class BeforeUpdate:
     share: float
     stacks: int
     functions: frozenset[tuple[str, int]] = frozenset()  # it and what it calls of the user's there: file and first line
+
+
+class _LoopCalls:
+    """What the loop's lines call that these stacks stand in: how many of them, for how long, and in which functions of the user's."""
+
+    def __init__(self, trainer: Trainer, stacks: Stacks, between: Ints) -> None:
+        self.counts: Counter[LoopCall] = Counter()
+        self.weights: Counter[LoopCall] = Counter()
+        self.functions: defaultdict[LoopCall, set[tuple[str, int]]] = defaultdict(set)
+        for weight, path in stacks.paths(between.tolist()):
+            depth = meeting(path, trainer.way_to_update)
+            called = called_from_loop(path, trainer.way_to_update)
+            # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.
+            if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
+                self.counts[called] += 1
+                self.weights[called] += round(weight)
+                self.functions[called].update((frame.file, frame.first_line) for frame in path[depth + 1 :] if not is_library(frame))
 
 
 def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
@@ -47,21 +64,11 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     # Of several optimizers the first ones update before the last, and what they do is no more to be left out than what that does.
     updates = trainer.outer_updates
     between = taken[containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), stacks.time_ns[taken]) < 0]
-    counts: Counter[LoopCall] = Counter()
-    weights: Counter[LoopCall] = Counter()
-    functions: defaultdict[LoopCall, set[tuple[str, int]]] = defaultdict(set)
-    for weight, path in stacks.paths(between.tolist()):
-        depth = meeting(path, trainer.way_to_update)
-        called = called_from_loop(path, trainer.way_to_update)
-        # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.
-        if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
-            counts[called] += 1
-            weights[called] += round(weight)
-            functions[called].update((frame.file, frame.first_line) for frame in path[depth + 1 :] if not is_library(frame))
-    if len(between) < FEWEST_STACKS or not counts:
+    calls = _LoopCalls(trainer, stacks, between)
+    if len(between) < FEWEST_STACKS or not calls.weights:
         return None
-    most, held = weights.most_common(1)[0]
+    most, held = calls.weights.most_common(1)[0]
     whole = float(stacks.weight_ns[taken].sum())
     share = held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns
     name = most.label(trainer.facts.script)
-    return BeforeUpdate(name=name, share=share, stacks=counts[most], functions=frozenset(functions[most]))
+    return BeforeUpdate(name=name, share=share, stacks=calls.counts[most], functions=frozenset(calls.functions[most]))

@@ -4,7 +4,8 @@ Two sources. Where steps of different sizes were seen (the last batch of an epoc
 one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
 not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
 weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed. Of whole updates that a
-framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what calibration.py says.
+framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what
+calibration/computing.py says.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep import calibration
 from slowstep.analyses.batches.counted_work import hides_its_waits
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.calibration import computing
 from slowstep.parts import OPTIMIZER, PartKind
 from slowstep.timeline.timeline import CallOperations
 
@@ -34,10 +35,10 @@ LARGER_SHARE = 0.05
 BESIDE = 10
 # Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
 # written, once per step), and what is usual.
-USUAL_DISPATCH_NS, (_, DISPATCH_NS) = calibration.DISPATCH.value, calibration.DISPATCH.bounds
-USUAL_WEIGHT_NS, (_, WEIGHT_NS) = calibration.LAYING_OUT.value, calibration.LAYING_OUT.bounds
+USUAL_DISPATCH_NS, (_, DISPATCH_NS) = computing.DISPATCH.value, computing.DISPATCH.bounds
+USUAL_WEIGHT_NS, (_, WEIGHT_NS) = computing.LAYING_OUT.value, computing.LAYING_OUT.bounds
 # Of whole updates in one call of a graph.
-CALL, OPERATION, ELEMENT = calibration.GRAPH_CALL, calibration.GRAPH_OPERATION, calibration.GRAPH_ELEMENT
+CALL, OPERATION, ELEMENT = computing.GRAPH_CALL, computing.GRAPH_OPERATION, computing.GRAPH_ELEMENT
 RESAMPLES = 500
 # Of input, what each batch takes however few samples it holds.
 PER_BATCH = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)

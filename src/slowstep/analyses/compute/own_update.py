@@ -5,7 +5,7 @@ What it does tensor by tensor, in Python, may take a small part of that for all 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
-from slowstep.timeline.intervals import containing
+from slowstep.timeline.intervals import Ints, containing
 from slowstep.timeline.timeline import Frame, Timeline
 
 UPDATE = code(Code.UPDATE)
@@ -29,6 +29,7 @@ WITHOUT_GRADIENTS = code(Code.DECORATOR)
 STEP = ".step"
 # Lines that run for half of the tensors, or so often in one update, run tensor by tensor. Optimizers for some tensors leave out others.
 MANY_TENSORS = 0.5
+_MethodKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,32 @@ class OwnUpdate:
     by_tensor_share: float | None = None
 
 
+class _Methods:
+    """The methods of optimizers that stacks stand in, each by file, function and first line: for how long, and at which of its lines how
+    often. `updating` is the optimizer of each stack `taken`.
+    """
+
+    def __init__(self, stacks: Stacks, taken: Ints, updating: Ints) -> None:
+        self.held: Counter[_MethodKey] = Counter()
+        self.lines: defaultdict[_MethodKey, Counter[int]] = defaultdict(Counter)
+        self._optimizers: defaultdict[_MethodKey, Counter[int]] = defaultdict(Counter)
+        for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), updating.tolist(), strict=True):
+            method = _method(path)
+            if method is not None:
+                key = method.file, enclosing(method.function), method.first_line
+                self.held[key] += round(weight)
+                self.lines[key][method.line] += 1
+                self._optimizers[key][optimizer] += 1
+
+    def line(self, key: _MethodKey) -> int:
+        """The line of a method that most stacks stand at."""
+        return self.lines[key].most_common(1)[0][0]
+
+    def optimizer(self, key: _MethodKey) -> int:
+        """The optimizer whose updates most stacks in a method were taken in."""
+        return self._optimizers[key].most_common(1)[0][0]
+
+
 def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
     """None without such an optimizer, with too few stacks, and where updates call back into the training (closures)."""
     updates = trainer.outer_updates
@@ -60,30 +87,18 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
     start, end = start[usable], end[usable]
     at = containing(start, end, stacks.time_ns)
     taken = np.flatnonzero(at >= 0)
-    held: Counter[tuple[str, str, int]] = Counter()
-    lines: Counter[tuple[str, str, int, int]] = Counter()
-    optimizers: Counter[tuple[tuple[str, str, int], int]] = Counter()
-    updating = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
-    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), updating, strict=True):
-        method = _method(path)
-        if method is not None:
-            key = method.file, enclosing(method.function), method.first_line
-            held[key] += round(weight)
-            lines[*key, method.line] += 1
-            optimizers[key, optimizer] += 1
-    if len(taken) < FEWEST_STACKS or not held:
+    methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[usable][at[taken]])
+    if len(taken) < FEWEST_STACKS or not methods.held:
         return None
-    most, weight = held.most_common(1)[0]
-    optimizer = max((mine for key, mine in optimizers if key == most), key=lambda mine: optimizers[most, mine])
-    line = max((key for key in lines if key[:3] == most), key=lambda key: lines[key])[3]
+    most, weight = methods.held.most_common(1)[0]
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
-    tensors, elements = _sizes(trainer, optimizer)
+    tensors, elements = _sizes(trainer, methods.optimizer(most))
     counted = timeline.table("lines").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
     return OwnUpdate(
         name=most[1],
-        place=f"{shown(most[0], trainer.facts.script)}:{line}",
+        place=f"{shown(most[0], trainer.facts.script)}:{methods.line(most)}",
         share=share,
-        stacks=sum(count for key, count in lines.items() if key[:3] == most),
+        stacks=sum(methods.lines[most].values()),
         elements=elements / tensors if tensors and elements else None,
         by_tensor_share=_by_tensor_share(counted, most, tensors) if tensors else None,
     )

@@ -107,23 +107,19 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
     pids = {int(pid) for pids in iterators["workers"].to_list() for pid in pids}
     workers = timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
     processes = [int(p) for p in workers] or [trainer.process]
-    fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(processes)).sort("end_ns")
-    if not workers:
-        fetches = fetches.filter(pl.col("thread") == trainer.thread)
-    fetches = fetches.with_columns(collected_ns=collected_ns(timeline, fetches))
+    fetches = _fetches(timeline, processes, None if workers else trainer.thread)
     plain = fetches.filter(~pl.col("profiled"), pl.col("start_ns") >= int(steps.edges_ns[0]), pl.col("end_ns") <= int(steps.edges_ns[-1]))
-    functions = _functions(timeline.table("builtins").filter(pl.col("process").is_in(processes)))
-    sizes = timeline.table("collates").filter(pl.col("process").is_in(processes))["bytes"].drop_nulls()
-    per_batch = _mean(fetches["samples"])
-    forms = _forms(timeline.table("batch_forms").filter(pl.col("process").is_in(processes)))
+    builtins, collates, forms = (
+        timeline.table(name).filter(pl.col("process").is_in(processes)) for name in ("builtins", "collates", "batch_forms")
+    )
     return InputFacts(
-        functions=functions,
+        functions=_functions(builtins),
         dataset_length=next((int(n) for n in iterators["dataset_length"].to_list()[::-1] if n is not None), None),
-        sample_bytes=float(sizes.median()) / per_batch if len(sizes) and per_batch else None,  # type: ignore[arg-type]
+        sample_bytes=_sample_bytes(collates["bytes"].drop_nulls(), _mean(fetches["samples"])),
         sizes=find_input_sizes(timeline, trainer, processes),
         memory_available_bytes=trainer.facts.memory_available_bytes,
         passes=_passes(trainer, fetches),
-        forms=forms,
+        forms=_forms(forms),
         read_calls_per_sample=_per_sample(plain, "read_calls"),
         read_bytes_per_sample=_per_sample(plain, "read_bytes"),
         storage_bytes_per_sample=_per_sample(plain, "storage_bytes"),
@@ -134,6 +130,19 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         received=_received(timeline, steps),
         fetch_concurrency=find_fetch_concurrency(fetches) if len(workers) > 1 else None,
     )
+
+
+def _fetches(timeline: Timeline, processes: list[int], thread: int | None) -> pl.DataFrame:
+    """The batches that these processes made, those of one thread alone where it is given, with the garbage collected meanwhile."""
+    fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(processes)).sort("end_ns")
+    if thread is not None:
+        fetches = fetches.filter(pl.col("thread") == thread)
+    return fetches.with_columns(collected_ns=collected_ns(timeline, fetches))
+
+
+def _sample_bytes(batch_bytes: pl.Series, per_batch: float | None) -> float | None:
+    """Of the usual batch; None where its size or its samples are not known."""
+    return float(batch_bytes.median()) / per_batch if len(batch_bytes) and per_batch else None  # type: ignore[arg-type]
 
 
 def _functions(rows: pl.DataFrame) -> tuple[InputFunction, ...]:

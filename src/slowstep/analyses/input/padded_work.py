@@ -1,9 +1,9 @@
 """What of forward and backward grows with the length of sequences: by the shapes of what their operations give.
 
 A graph's time is taken for a sum over its operations, its elements and its products with weights, with what each of them costs
-(calibration.py); how far those costs may be off widens the share. What has the length among its dimensions, or sequences times length,
-grows with it; what has it twice, with its square. What is made anew for each place by a loop (a recurrence) has as many values of one shape
-as the sequence has places.
+(calibration/computing.py); how far those costs may be off widens the share. What has the length among its dimensions, or sequences times
+length, grows with it; what has it twice, with its square. What is made anew for each place by a loop (a recurrence) has as many values of
+one shape as the sequence has places.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep import calibration
+from slowstep.calibration import computing
 
-NODE, ELEMENT, PRODUCT = calibration.DISPATCH, calibration.GIVEN_ELEMENT, calibration.WEIGHT_PRODUCT
-WEIGHT = calibration.LAYING_OUT
+NODE, ELEMENT, PRODUCT = computing.DISPATCH, computing.GIVEN_ELEMENT, computing.WEIGHT_PRODUCT
+WEIGHT = computing.LAYING_OUT
 # The least of what the dispatch of a node takes, of the same measurements as its usual one.
 LEAST_NODE_NS = 7_000.0
 # Labels that are shifted, tokens that are put before the sequence.

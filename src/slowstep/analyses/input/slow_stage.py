@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from slowstep import calibration
 from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread, way_to_training
+from slowstep.calibration import loading
 
 # A thread that holds up the training is at work all the time.
-AT_WORK: Final = calibration.STAGE_AT_WORK.value
+AT_WORK: Final = loading.STAGE_AT_WORK.value
 # A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
 # By how many is assumed: where it is by more, none is named.
 AT_MOST: Final = 1.25

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,14 +112,9 @@ def find_over_time(
 ) -> OverTime:
     """Measure all of it. `even` is the ledger of steps with the usual number of forwards (forward_counts.py)."""
     restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
-    step_ns = steps.duration_ns.astype(np.float64)
     known = _known_events(ledger, steps, _start_name(trainer), restarts.start_ns + filling)
     taken = _parts_of(ledger, known)
-    # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
-    queued_ns = sum((ledger.of(stage, *QUEUED) for stage in (*STAGES, UNATTRIBUTED)), np.zeros(steps.count))
-    # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
-    taken_ns = sum((event.ns for event in known), queued_ns + ledger.of_parts(COLLECTION))
-    quiet_ns = np.clip(step_ns - taken_ns, 0, None)
+    quiet_ns = _without_known(ledger, steps, known)
     graphs = find_graphs(timeline, trainer, steps)
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken, graphs)
@@ -134,7 +129,7 @@ def find_over_time(
         graph=None if growth is None else find_graph_growth(graphs, even.of_parts(growth.part)),
         written=written,
         growing_saves=find_growing_saves(trainer, steps),
-        startup=find_startup(timeline, trainer, float(np.median(step_ns))),
+        startup=find_startup(timeline, trainer, float(np.median(steps.duration_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
         restarts=restarts,
         validations=_validations(timeline, trainer, steps, stacks, (*known, *found)),
@@ -196,6 +191,15 @@ def _turns(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:
     turns = np.zeros(steps.stretches, dtype=np.bool_)
     turns[stretch[(stretch >= 0) & (stretch < steps.stretches)]] = True
     return turns
+
+
+def _without_known(ledger: Ledger, steps: Steps, known: Iterable[OccasionalEvent]) -> Floats:
+    """What is left of each step, in ns, without what is known to recur or to be others' doing."""
+    # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
+    queued_ns = sum((ledger.of(stage, *QUEUED) for stage in (*STAGES, UNATTRIBUTED)), np.zeros(steps.count))
+    # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
+    taken_ns = sum((event.ns for event in known), queued_ns + ledger.of_parts(COLLECTION))
+    return np.clip(steps.duration_ns.astype(np.float64) - taken_ns, 0, None)
 
 
 def _found_events(

@@ -64,12 +64,11 @@ def find_hot_loop(
 
     Functions `apart` (file and first line) run in bodies and are no part of the training's own work: callbacks.
     """
-    calls = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body", pl.col("wall_ns").is_not_null())
-    lines = timeline.table("lines").filter(pl.col("process") == process, pl.col("kind") == "body")
+    calls, lines = (_of_bodies(timeline, table, process) for table in ("calls", "lines"))
+    calls = calls.filter(pl.col("wall_ns").is_not_null())
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
-    edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
+    called, edges = (_of_bodies(timeline, table, process) for table in ("called", "call_edges"))
     held_ns = held_by_functions(calls, edges, _is_long_operation)
     own_parts = OwnParts(calls, edges, lines)
     loop = max(_loops(lines, called, held_ns, own_parts, apart), key=lambda loop: loop.held_ns, default=None)
@@ -100,6 +99,10 @@ def find_hot_loop(
         nodes_share=_nodes_share(called, loop.frame),
         in_update=in_update,
     )
+
+
+def _of_bodies(timeline: Timeline, table: str, process: int) -> pl.DataFrame:
+    return timeline.table(table).filter(pl.col("process") == process, pl.col("kind") == "body")
 
 
 def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float:

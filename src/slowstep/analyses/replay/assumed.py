@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from slowstep import calibration
+from slowstep.calibration import loading
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ SINGLE_EXPECTED: Final = 2.0
 SINGLE_PESSIMISTIC: Final = 1.1
 
 # Receiving a batch that was ready: as where cores are idle, as on most machines that traces come from; on a busy one at worst.
-RECEIVE_NS: Final = Assumed(expected=calibration.RECEIVING.bounds[0], optimistic=0, pessimistic=calibration.RECEIVING.bounds[1])
+RECEIVE_NS: Final = Assumed(expected=loading.RECEIVING.bounds[0], optimistic=0, pessimistic=loading.RECEIVING.bounds[1])
 
 # Of a run of elementwise kernels fused into one, the longest pass over memory stays. Of each of the others a pass reads one tensor, or two,
 # and writes one, and the fused kernel still has to read the second operand: a third of it stays at worst, by counting the passes;

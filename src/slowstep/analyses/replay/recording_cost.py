@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep import calibration
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import observing
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -26,7 +26,7 @@ LESS_MOST_COST: Final = "without the profiler's highest cost"
 
 # Nanoseconds for each event, usual and at most: an operator or a range, what its shapes add, a Python function.
 OPERATOR_NS, SHAPES_NS, FUNCTION_NS = (
-    (each.value, each.bounds[1]) for each in (calibration.PROFILED_OPERATOR, calibration.PROFILED_SHAPES, calibration.PROFILED_FUNCTION)
+    (each.value, each.bounds[1]) for each in (observing.PROFILED_OPERATOR, observing.PROFILED_SHAPES, observing.PROFILED_FUNCTION)
 )
 # Less than this share of a step changes no gain that could be told from 1.
 MATTERS_FROM: Final = 0.005

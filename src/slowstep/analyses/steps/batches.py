@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -89,32 +89,23 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
     step = _stretch(edges, got)
     inside = (step >= 0) & (step < count)
     per_step, requests_per_step = (_usual_count(table, edges) for table in (got, asked))
-    if got.is_empty() or got["samples"].has_nulls():
-        nothing = np.zeros(0, dtype=np.int64)
-        unknown = np.full(count, np.nan)
-        return Batches(
-            samples=unknown,
-            sizes=None,
-            stretch=nothing,
-            size_from=origin,
-            is_size_assumed=is_assumed,
-            per_step=per_step,
-            requests_per_step=requests_per_step,
-            changes=(),
-        )
-    per_batch = got["samples"].to_numpy().astype(np.float64)
-    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
-    ordered = got.sort(order)
-    return Batches(
-        samples=samples,
-        sizes=ordered["samples"].to_numpy(),
-        stretch=_stretch(edges, ordered),
+    found = Batches(
+        samples=np.full(count, np.nan),
+        sizes=None,
+        stretch=np.zeros(0, dtype=np.int64),
         size_from=origin,
         is_size_assumed=is_assumed,
         per_step=per_step,
         requests_per_step=requests_per_step,
-        changes=_changes(got.sort("start_ns"), edges, totals),
+        changes=(),
     )
+    if got.is_empty() or got["samples"].has_nulls():
+        return found
+    per_batch = got["samples"].to_numpy().astype(np.float64)
+    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
+    ordered = got.sort(order)
+    sizes, changes = ordered["samples"].to_numpy(), _changes(got.sort("start_ns"), edges, totals)
+    return replace(found, samples=samples, sizes=sizes, stretch=_stretch(edges, ordered), changes=changes)
 
 
 def _usual_count(batches: pl.DataFrame, edges: Ints) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -138,6 +139,17 @@ class Trainer:
         return without_shell(self.facts.forward_path or ((frame,) if frame else ()))
 
 
+class _Loading(TypedDict):
+    """What was recorded of loaders, that of the training's input apart from that of others: fields of Trainer."""
+
+    waits: pl.DataFrame
+    other_waits: pl.DataFrame
+    starts: pl.DataFrame
+    other_starts: pl.DataFrame
+    ends: pl.DataFrame
+    other_ends: pl.DataFrame
+
+
 def training_processes(timeline: Timeline) -> list[int]:
     """Processes that called an optimizer, in the order in which they first did."""
     first = timeline.table("updates").group_by("process").agg(pl.col("start_ns").min())
@@ -174,12 +186,9 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     other_cells = all_anchor - anchor.height
     facts = timeline.processes[process].of(optimizer)
     passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height, _calls(facts, own))
-    feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
-    read = {*waits.filter(feeds)["iterator"], *starts.filter(started)["iterator"]}
-    ends = spans.filter(pl.col("kind") == "shutdown")
-    other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
+    loading = _divide_loading(waits, starts, spans, passes)
     if optimizer in timeline.processes[process].by_hand:
-        anchor = own = _of_batches(anchor, waits.filter(feeds, ~pl.col("exhausted"), ~pl.col("failed")))
+        anchor = own = _of_batches(anchor, loading["waits"].filter(~pl.col("exhausted"), ~pl.col("failed")))
     return Trainer(
         process=process,
         thread=thread,
@@ -187,23 +196,32 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         facts=facts,
         update_start_ns=anchor["start_ns"].to_numpy(),
         update_end_ns=anchor["end_ns"].to_numpy(),
-        waits=waits.filter(feeds),
-        other_waits=waits.filter(~feeds),
-        starts=starts.filter(started),
-        other_starts=starts.filter(~started),
-        ends=ends.filter(~other_end),
-        other_ends=ends.filter(other_end),
+        **loading,
         spans=spans,
         all_updates=own,
         collections=within(run, mine("collections")),
-        input_code=find_input_code(timeline, process, read),
+        input_code=find_input_code(timeline, process, {*loading["waits"]["iterator"], *loading["starts"]["iterator"]}),
         other_cells=other_cells,
         models=phase.models,
         elsewhere=elsewhere(phases, phase, ways, _in_turn(timeline, (process, thread), phases, phase)),
         takes_turns=takes_turns,
         joins_batches=bool(passes.joined),
-        steps_per_batch=passes.steps_per_batch(waits.filter(feeds), anchor["end_ns"].to_numpy()),
+        steps_per_batch=passes.steps_per_batch(loading["waits"], anchor["end_ns"].to_numpy()),
     )
+
+
+def _divide_loading(waits: pl.DataFrame, starts: pl.DataFrame, spans: pl.DataFrame, passes: TrainingPasses) -> _Loading:
+    feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
+    ends = spans.filter(pl.col("kind") == "shutdown")
+    other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
+    return {
+        "waits": waits.filter(feeds),
+        "other_waits": waits.filter(~feeds),
+        "starts": starts.filter(started),
+        "other_starts": starts.filter(~started),
+        "ends": ends.filter(~other_end),
+        "other_ends": ends.filter(other_end),
+    }
 
 
 def _busiest(timeline: Timeline, updates: pl.DataFrame) -> tuple[int, int, list[Phase]]:

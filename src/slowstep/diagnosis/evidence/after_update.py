@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.after_update.activities import Activity
 from slowstep.analyses.after_update.gap_parts import called_in_gap
 from slowstep.analyses.after_update.timed_gaps import MOSTLY, DirectCall, GapFunction, Within
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import observing
 from slowstep.diagnosis.evidence.spread import TimeSpread, even, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -28,7 +28,7 @@ from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way; and from lines in a loop without a loader that hold next to nothing of
 # what was timed.
-TIMED_SPREAD, LINES_SPREAD = calibration.TIMED_PART.value, calibration.TIMED_LINE.value
+TIMED_SPREAD, LINES_SPREAD = observing.TIMED_PART.value, observing.TIMED_LINE.value
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
 # Waits for a core of less than this make no share read as another.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.batches.producers import REMOVABLE
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading, side_by_side
 from slowstep.findings import NotJudged
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
@@ -23,11 +23,11 @@ WAIT_SHARE = 0.05
 # Producers that are busy more than this share of the training thread's time per step stall it now and then: queues smooth, but not wholly.
 COMFORTABLE = 0.90
 # Beside the usual RECEIVE_NS: what receiving takes at best and at worst.
-RECEIVE_LOW_NS, RECEIVE_HIGH_NS = calibration.RECEIVING.bounds
+RECEIVE_LOW_NS, RECEIVE_HIGH_NS = loading.RECEIVING.bounds
 
 # Threads that compute side by side slow each other, even on cores of their own. Cores that share less slow each other less: the middle is
 # expected where a worker that was always busy is relieved.
-SIDE_BY_SIDE = calibration.SIDE_BY_SIDE.value
+SIDE_BY_SIDE = side_by_side.SIDE_BY_SIDE.value
 RELIEF_EXPECTED = SIDE_BY_SIDE / 2
 # The training thread's waiting for a core goes with what computes beside it; at worst, as where that comes in bursts, half as much.
 QUEUED_PESSIMISTIC = 0.5
@@ -40,7 +40,7 @@ SPARE_THREADS = 0.10
 # If more workers would save less than this share of the step, something else is the limit and not the number of workers.
 SAVES_AT_LEAST = 0.05
 # Of what all cores would get done where each computed always and as fast as beside what there is now.
-ATTAINED = calibration.ATTAINED.value
+ATTAINED = side_by_side.ATTAINED.value
 
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
@@ -75,8 +75,8 @@ class Warmed:
 WARMED_EXPECTED, WARMED_OPTIMISTIC = (
     Warmed(share=share, at_most=at_most)
     for share, at_most in (
-        (calibration.WARMED.value, calibration.WARMED_AT_MOST.value),
-        (calibration.WARMED.bounds[1], calibration.WARMED_AT_MOST.bounds[1]),
+        (side_by_side.WARMED.value, side_by_side.WARMED_AT_MOST.value),
+        (side_by_side.WARMED.bounds[1], side_by_side.WARMED_AT_MOST.bounds[1]),
     )
 )
 NOT_WARMED = Warmed(share=0.0, at_most=0.0)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
+from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.growing import growing
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
@@ -20,7 +20,7 @@ from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True.
-FUSED_LEFT, (FUSED_LEFT_OPTIMISTIC, FUSED_LEFT_PESSIMISTIC) = calibration.FUSED_LEFT.value, calibration.FUSED_LEFT.bounds
+FUSED_LEFT, (FUSED_LEFT_OPTIMISTIC, FUSED_LEFT_PESSIMISTIC) = updating.FUSED_LEFT.value, updating.FUSED_LEFT.bounds
 # Of the fixed cost: from half of it on the optimizer is the largest part, and making it faster comes before anything else.
 LARGEST = 0.5
 # Of SGD's time 0.5 to 0.8 was left with momentum, and nothing was gained without: not advised.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.compute.embedding_tables import EmbeddingTable, Updater
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.calibration import Calibration
+from slowstep.calibration import updating
+from slowstep.calibration.calibration import Calibration
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
@@ -23,7 +23,7 @@ from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 # whose gradient is zero.
 _SGD, _ADAGRAD = "SGD", "Adagrad"
 DENSE_UPDATERS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", _SGD, _ADAGRAD})
-_ROW = {_SGD: calibration.SPARSE_SGD_ROW, _ADAGRAD: calibration.SPARSE_ADAGRAD_ROW}
+_ROW = {_SGD: updating.SPARSE_SGD_ROW, _ADAGRAD: updating.SPARSE_ADAGRAD_ROW}
 # What a row costs was measured of up to so many elements; of more it goes with their number.
 WIDTH = 32
 
@@ -48,14 +48,14 @@ def _ends(of: Calibration) -> tuple[float, float, float]:
     return of.value, high, low
 
 
-_TABLE = _ends(calibration.SPARSE_TABLE)
-_TENSOR = _ends(calibration.UPDATED_TENSOR)
-_OTHERS = _ends(calibration.CACHED_UPDATE)
+_TABLE = _ends(updating.SPARSE_TABLE)
+_TENSOR = _ends(updating.UPDATED_TENSOR)
+_OTHERS = _ends(updating.CACHED_UPDATE)
 # What is removed besides: the other way round.
-_FREED = (calibration.FREED_GRADIENT.value, *calibration.FREED_GRADIENT.bounds)
-_ADDED = (calibration.ADDED_GRADIENT.value, *calibration.ADDED_GRADIENT.bounds)
-_WARMER = (calibration.AFTER_SWEEP.value, *calibration.AFTER_SWEEP.bounds)
-_WARMER_SHARE = (calibration.AFTER_SWEEP_AT_MOST.value, *calibration.AFTER_SWEEP_AT_MOST.bounds)
+_FREED = (updating.FREED_GRADIENT.value, *updating.FREED_GRADIENT.bounds)
+_ADDED = (updating.ADDED_GRADIENT.value, *updating.ADDED_GRADIENT.bounds)
+_WARMER = (updating.AFTER_SWEEP.value, *updating.AFTER_SWEEP.bounds)
+_WARMER_SHARE = (updating.AFTER_SWEEP_AT_MOST.value, *updating.AFTER_SWEEP_AT_MOST.bounds)
 EXPECTED, PESSIMISTIC, OPTIMISTIC = (
     _AssumedCosts(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at], _WARMER[at], _WARMER_SHARE[at]) for at in range(3)
 )
@@ -111,7 +111,7 @@ def _gradient_ns(m: Measurements, table: EmbeddingTable, assumed: _AssumedCosts)
 
 
 def _left_ns(table: EmbeddingTable, assumed: _AssumedCosts) -> float:
-    row = _ROW.get("" if table.updater is None else table.updater.kind, calibration.SPARSE_ADAM_ROW)
+    row = _ROW.get("" if table.updater is None else table.updater.kind, updating.SPARSE_ADAM_ROW)
     return assumed.table_ns + (table.ids or 0) * _ends(row)[assumed.row] * max(table.width / WIDTH, 1.0)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import side_by_side
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.parts import BODY, Part, PartKind
 
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worst B is a tenth larger.
 PESSIMISTIC_BESIDE = 1.10
-AFTER_FORK, (_, AFTER_FORK_HIGH) = calibration.AFTER_FORK.value, calibration.AFTER_FORK.bounds
+AFTER_FORK, (_, AFTER_FORK_HIGH) = side_by_side.AFTER_FORK.value, side_by_side.AFTER_FORK.bounds
 
 
 def blocked_inside(m: Measurements) -> Blocked | None:

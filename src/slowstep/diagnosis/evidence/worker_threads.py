@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.core_demand import CoreDemand, core_bound_case, core_demand
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
@@ -20,8 +20,8 @@ HELPERS = 0.25
 QUEUEING = 0.20
 # Producers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
-WASTED, (WASTED_PESSIMISTIC, _) = calibration.SPUN.value, calibration.SPUN.bounds
-_, OWN_WASTED_OPTIMISTIC = calibration.SPUN_ITSELF.bounds
+WASTED, (WASTED_PESSIMISTIC, _) = loading.SPUN.value, loading.SPUN.bounds
+_, OWN_WASTED_OPTIMISTIC = loading.SPUN_ITSELF.bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,18 +67,22 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims_of(m, gaps, "allocator calls"),
-        evidence=(
-            Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
-            *_largest_sites(m, sites),
-            *_calls(m),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, sites, worst, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, sites: pl.DataFrame, worst: str, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
+        *_largest_sites(m, sites),
+        *_calls(m),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _host_ms(memory: pl.DataFrame, steps: int) -> float | None:

@@ -66,12 +66,6 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     many = forms.tensors >= TENSORS
     what = f"{forms.tensors:.0f} tensors" if many else f"{forms.size_bytes / 1e6:.0f} MB"
-    evidence = (
-        Evidence(name="tensors per batch", value=forms.tensors, unit="tensors", threshold=TENSORS),
-        Evidence(name="size of a batch", value=forms.size_bytes / 1e6, unit="MB", threshold=SIZE_BYTES / 1e6),
-        Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
-        saved_by(m, counterfactual),
-    )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -80,12 +74,21 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(TRANSPORT,),
-        evidence=evidence,
+        evidence=_evidence(m, received, forms, counterfactual),
         gain=predict(m, counterfactual),
         fixes=(_fix(forms, m.training.words),),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, received: Floats, forms: Forms, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="tensors per batch", value=forms.tensors, unit="tensors", threshold=TENSORS),
+        Evidence(name="size of a batch", value=forms.size_bytes / 1e6, unit="MB", threshold=SIZE_BYTES / 1e6),
+        Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
+        saved_by(m, counterfactual),
+    )
 
 
 def _fix(forms: Forms, words: Words) -> Fix:

@@ -121,23 +121,27 @@ def _judge_function(m: Measurements) -> Judged | None:
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
         claims=(BODY,),
-        evidence=(
-            Evidence(
-                name="line" if _is_top(beside) else "function",
-                value=str(beside.first_line) if _is_top(beside) else beside.name,
-                unit="",
-                where=where,
-            ),
-            Evidence(name="time in it", value=held, unit="share of window", threshold=CLAIM),
-            Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
-            timed_in(m, beside.bodies, STEPS),
-            Evidence(name="time per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
-        ),
+        evidence=_evidence(m, beside, body, held, where),
         gain=unknown_gain(UNKNOWN_OF_GRADIENTS if before_update else UNKNOWN) if counterfactual is None else predict(m, counterfactual),
         fixes=_fixes(m, beside, before_update=before_update),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, beside: OutsideModel, body: Floats, held: float, where: str) -> tuple[Evidence, ...]:
+    return (
+        Evidence(
+            name="line" if _is_top(beside) else "function",
+            value=str(beside.first_line) if _is_top(beside) else beside.name,
+            unit="",
+            where=where,
+        ),
+        Evidence(name="time in it", value=held, unit="share of window", threshold=CLAIM),
+        Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
+        timed_in(m, beside.bodies, STEPS),
+        Evidence(name="time per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
+    )
 
 
 def _is_top(beside: OutsideModel) -> bool:

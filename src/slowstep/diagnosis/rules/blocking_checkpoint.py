@@ -62,16 +62,6 @@ def _by_calls(m: Measurements) -> Answer:
         return None
     counterfactual = _without_writing(m, parts, removed)
     each = float(removed.sum()) / max(m.saves.count, 1)
-    evidence = (
-        Evidence(name="checkpoints in the window", value=m.saves.count, unit="checkpoints", where=m.saves.where),
-        Evidence(name="steps between checkpoints", value=m.saves.every_steps, unit="steps"),
-        Evidence(name="one checkpoint", value=each / 1e6, unit="ms"),
-        Evidence(name="files of one", value=m.saves.writes_each, unit="writes"),
-        Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
-        *_beside_writing(m, parts),
-        Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
-        saved_by(m, counterfactual),
-    )
     finding = Finding(
         rule=NAME,
         stage="store",
@@ -81,12 +71,27 @@ def _by_calls(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=tuple(parts),
-        evidence=evidence,
+        evidence=_evidence_of_calls(m, parts, each, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain(), _lever(m, parts)),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence_of_calls(
+    m: Measurements, parts: list[Part], each: float, share: float, counterfactual: Counterfactual
+) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="checkpoints in the window", value=m.saves.count, unit="checkpoints", where=m.saves.where),
+        Evidence(name="steps between checkpoints", value=m.saves.every_steps, unit="steps"),
+        Evidence(name="one checkpoint", value=each / 1e6, unit="ms"),
+        Evidence(name="files of one", value=m.saves.writes_each, unit="writes"),
+        Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
+        *_beside_writing(m, parts),
+        Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
+        saved_by(m, counterfactual),
+    )
 
 
 def _without_writing(m: Measurements, parts: list[Part], removed: Floats) -> Counterfactual:

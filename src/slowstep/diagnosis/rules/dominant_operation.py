@@ -58,11 +58,15 @@ def judge(m: Measurements) -> Answer:
     in_function = worst["where"] is not None and is_function(worst["where"])
     if not in_function and worst["shapes"] is None and m.device.operators.height:
         return _kind_only(m, worst["name"])
+    return _dominated_by(m, worst, own, int(operations[own].sum()))
+
+
+def _dominated_by(m: Measurements, worst: dict[str, Any], own: str, all_ns: int) -> Judged:
+    """The finding of an operation whose own time the column `own` has, beside that of all operations."""
     share = min(worst[own] / m.steps.length_ns, 1.0)
     where = within(worst["where"], worst["module"])
     named = whose(worst["name"], where, worst["shapes"]) or worst["name"]
     place = "device" if m.device.seen else "host"
-    all_ns = max(int(operations[own].sum()), 1)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -74,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="operation", value=worst["name"], unit="", where=where),
             Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=where),
-            Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / all_ns, unit="share"),
+            Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / max(all_ns, 1), unit="share"),
             Evidence(name="calls", value=worst["count"] / max(m.marks.table.height, 1), unit="per step"),
             Evidence(name="shapes", value=first_shapes(worst["shapes"]), unit=""),
             Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),

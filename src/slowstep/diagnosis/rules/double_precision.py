@@ -24,11 +24,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep import calibration
 from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
@@ -44,7 +44,7 @@ from slowstep.units import format_share
 NAME = "double-precision"
 MOSTLY = 0.5
 # Of the time in float64 over that in float32: expected, pessimistic, optimistic.
-CONVOLUTIONS, OTHERS = ((each.value, *each.bounds) for each in (calibration.DOUBLE_CONVOLUTIONS, calibration.DOUBLE_OTHERS))
+CONVOLUTIONS, OTHERS = ((each.value, *each.bounds) for each in (computing.DOUBLE_CONVOLUTIONS, computing.DOUBLE_OTHERS))
 FIXES = (
     Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
     Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),

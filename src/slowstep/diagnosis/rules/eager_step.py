@@ -9,9 +9,9 @@ Why it costs:
     whatever it computes; a traced function runs the same operations without Python in a few us each.
 How the gain is predicted:
     r is the Python between operations, and what these take beyond their computing, less what a call of a traced function takes for as many
-    (calibration.py). They are taken to compute for as long as they take beyond four times the shortest ones; in the interval for as long as
-    they take beyond the shortest ones, and beyond sixteen times as long. B is what the loader's workers, or the slowest stage of a tf.data
-    pipeline, need per step.
+    (calibration/computing.py). They are taken to compute for as long as they take beyond four times the shortest ones; in the interval for
+    as long as they take beyond the shortest ones, and beyond sixteen times as long. B is what the loader's workers, or the slowest stage of
+    a tf.data pipeline, need per step.
 When it is wrong:
     What Python does between two operations for 1 ms and more is none of it (at best up to 4 ms of it are); shorter Python of the script's
     own is: a traced function does it once. Operations that tracing merges or leaves out gain more than is predicted. Where operations
@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.compute.dispatched import Dispatched
 from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
@@ -48,7 +48,7 @@ FEWEST_OPERATIONS = 10
 FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
 MOST = 0.5
-CALL, OPERATION = calibration.GRAPH_CALL, calibration.OPERATION_IN_GRAPH
+CALL, OPERATION = computing.GRAPH_CALL, computing.OPERATION_IN_GRAPH
 
 ASYNCHRONOUS = Wording(
     "eager-and-asynchronous",

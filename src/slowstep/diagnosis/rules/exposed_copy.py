@@ -56,21 +56,25 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=found.claims,
-        evidence=(
-            Evidence(name="copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="of it, while copying", value=float(found.exposed_ns.sum()) / max(m.steps.length_ns, 1), unit="share of window"),
-            *site_rows(m, found),
-            *traffic(m, found.copies),
-            Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
-            Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, found, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
     )
     # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, found: CopyTime, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="of it, while copying", value=float(found.exposed_ns.sum()) / max(m.steps.length_ns, 1), unit="share of window"),
+        *site_rows(m, found),
+        *traffic(m, found.copies),
+        Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
+        Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _blocking(found: CopyTime) -> float:

@@ -77,18 +77,22 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=_claims(m, gaps),
-        evidence=(
-            Evidence(name="gaps between steps", value=share, unit="share of window", threshold=HOST_SHARE),
-            Evidence(name="median gap", value=each_ms, unit="ms"),
-            *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, causes, each_ms, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, what),
         names_cause=what is not None and not _said_better(m, worst),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, causes: pl.DataFrame, each_ms: float, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="gaps between steps", value=share, unit="share of window", threshold=HOST_SHARE),
+        Evidence(name="median gap", value=each_ms, unit="ms"),
+        *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _claims(m: Measurements, gaps: pl.DataFrame) -> tuple[Part, ...]:

@@ -21,8 +21,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.concurrent_threads import COMPUTING_FROM, ConcurrentThread
+from slowstep.analyses.python.concurrent_threads import COMPUTING_FROM, ConcurrentThread, ConcurrentThreads
 from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -67,13 +68,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(HELD_UP,),
-        evidence=(
-            Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=COMPUTING_FROM),
-            *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
-            Evidence(name="steps blocked by them", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
-            Evidence(name="gain at most", value=step_ns / max(step_ns - float(held.mean()), 1.0), unit="x"),
-        ),
+        evidence=_evidence(beside, held, step_ns, share),
         gain=unknown_gain(UNKNOWN),
         fixes=(
             Fix(text=f"if {_name(busiest)} makes input: {by_workers}, which are processes"),
@@ -81,6 +76,16 @@ def judge(m: Measurements) -> Answer:
         ),
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _evidence(beside: ConcurrentThreads, held: Floats, step_ns: float, share: float) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=COMPUTING_FROM),
+        *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
+        Evidence(name="steps blocked by them", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
+        Evidence(name="gain at most", value=step_ns / max(step_ns - float(held.mean()), 1.0), unit="x"),
+    )
 
 
 def _name(thread: ConcurrentThread) -> str:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
@@ -102,13 +103,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
         share_low=low,
         share_high=high,
         claims=saves.parts,
-        evidence=(
-            Evidence(name="checkpoints", value=saves.count, unit="checkpoints", where=m.saves.where),
-            Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
-            Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
-            Evidence(name="time beyond the first one's", value=share, unit="share of window", threshold=CLAIM),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence_of_saves(m, saves, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
@@ -119,6 +114,16 @@ def _checkpoints(m: Measurements) -> Judged | None:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence_of_saves(m: Measurements, saves: GrowingSaves, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="checkpoints", value=saves.count, unit="checkpoints", where=m.saves.where),
+        Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
+        Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
+        Evidence(name="time beyond the first one's", value=share, unit="share of window", threshold=CLAIM),
+        saved_by(m, counterfactual),
+    )
 
 
 def _what(m: Measurements) -> str:

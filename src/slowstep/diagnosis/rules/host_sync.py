@@ -56,18 +56,22 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=tuple(one.part for one in found),
-        evidence=(
-            Evidence(name="device idle after such calls", value=share, unit="share of window", threshold=CLAIM),
-            *(_row(m, one) for one in found[:3]),
-            Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, found, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, found: list[RunDry], share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="device idle after such calls", value=share, unit="share of window", threshold=CLAIM),
+        *(_row(m, one) for one in found[:3]),
+        Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _row(m: Measurements, one: RunDry) -> Evidence:

@@ -26,9 +26,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
+from slowstep.analyses.batches.loader import Loader
+from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
@@ -48,7 +50,7 @@ from slowstep.units import format_share
 NAME = "iterator-recreated"
 FEWEST = 10
 # A shuffled pass begins with a list of all indices, which fills the caches. Whether it shuffles is not known.
-LISTED_OPTIMISTIC_NS, MOST_BY_LISTS = calibration.LISTED.value, calibration.LISTED_AT_MOST.value
+LISTED_OPTIMISTIC_NS, MOST_BY_LISTS = loading.LISTED.value, loading.LISTED_AT_MOST.value
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
 
@@ -62,8 +64,7 @@ def judge(m: Measurements) -> Answer:
     serial, used_up = m.input.loader.num_workers == 0, restarts.used_up > restarts.count / 2
     if used_up and not serial:
         return None
-    collected = restarts.collected_ns
-    removed = restarts.start_ns + (0.0 if serial else m.input.filling_ns) + collected
+    removed = restarts.start_ns + (0.0 if serial else m.input.filling_ns) + restarts.collected_ns
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
@@ -82,19 +83,23 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(*ends, *(() if serial else claims(m)), *_garbage_claimed(m)),
-        evidence=(
-            Evidence(name="iterators created", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.input.loader.data_set),
-            Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
-            Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
-            Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="garbage collection meanwhile", value=float(collected.mean()) / 1e6, unit="ms per step"),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, m.input.loader, restarts, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words, by_trainer=by_trainer, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, loader: Loader, restarts: Restarts, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="iterators created", value=restarts.count, unit="iterators", threshold=FEWEST, where=loader.data_set),
+        Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
+        Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
+        Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="garbage collection meanwhile", value=float(restarts.collected_ns.mean()) / 1e6, unit="ms per step"),
+        saved_by(m, counterfactual),
+    )
 
 
 def _counterfactual(m: Measurements, assumes: str, removed: Floats, *, workers: int) -> Counterfactual:

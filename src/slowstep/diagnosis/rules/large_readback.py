@@ -60,20 +60,24 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=found.claims,
-        evidence=(
-            Evidence(name="large read-backs and waits for them", value=share, unit="share of window", threshold=CLAIM),
-            *site_rows(m, found),
-            Evidence(name="each", value=_each_mb(found), unit="MB", threshold=LARGE_BYTES / 1e6),
-            *traffic(m, found.copies),
-            Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, found, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, found: CopyTime, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="large read-backs and waits for them", value=share, unit="share of window", threshold=CLAIM),
+        *site_rows(m, found),
+        Evidence(name="each", value=_each_mb(found), unit="MB", threshold=LARGE_BYTES / 1e6),
+        *traffic(m, found.copies),
+        Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:

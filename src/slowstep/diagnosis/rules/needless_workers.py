@@ -34,9 +34,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import without_workers
 from slowstep.diagnosis.evidence.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
@@ -78,10 +78,10 @@ class _Assumed:
 
 
 _COLLATED, _MAPPED, _UNMAPPED, _SLOWED = (
-    calibration.COLLATED_HERE,
-    calibration.NEWLY_MAPPED,
-    calibration.GIVEN_BACK,
-    calibration.MADE_BETWEEN,
+    without_workers.COLLATED_HERE,
+    without_workers.NEWLY_MAPPED,
+    without_workers.GIVEN_BACK,
+    without_workers.MADE_BETWEEN,
 )
 EXPECTED = _Assumed(collated=_COLLATED.value, mapped_ns=_MAPPED.value, unmapped_ns=_UNMAPPED.value, slowed=_SLOWED.value)
 PESSIMISTIC = _Assumed(

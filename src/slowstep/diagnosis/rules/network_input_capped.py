@@ -73,9 +73,7 @@ def judge(m: Measurements) -> Answer:
     where = None if around is None else place(m, around)
     who = "the dataset" if around is None else f"{around.name} ({where})"
     evidence = (
-        Evidence(name="receiving", value=received, unit="share of making a batch", threshold=CAUSE_SHARE, where=where),
-        Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
-        Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
+        *_receiving(m, received, first_byte, where),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         saved_by(m, counterfactual),
         *_rate(m),
@@ -95,6 +93,14 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _receiving(m: Measurements, received: float, first_byte: float, where: str | None) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="receiving", value=received, unit="share of making a batch", threshold=CAUSE_SHARE, where=where),
+        Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
+        Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
+    )
 
 
 def _shares_a_limit(m: Measurements) -> bool | None:

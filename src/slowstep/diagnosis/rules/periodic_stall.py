@@ -69,18 +69,22 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(event.part,),
-        evidence=(
-            Evidence(name="period", value=every, unit="steps"),
-            Evidence(name="times", value=event.count, unit="in the window"),
-            Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
-            Evidence(name="part that grows most then", value=part_in_words(event.part), unit="", where=event.part.stage),
-            Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, event, every, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=(Fix(text=f"look for what the loop does every {every} steps; name it with slowstep.span() and record again"),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, event: OccasionalEvent, every: int, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="period", value=every, unit="steps"),
+        Evidence(name="times", value=event.count, unit="in the window"),
+        Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
+        Evidence(name="part that grows most then", value=part_in_words(event.part), unit="", where=event.part.stage),
+        Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
+        saved_by(m, counterfactual),
+    )
 
 
 def _is_own(m: Measurements, part: Part) -> bool:

@@ -32,7 +32,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.compute.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
@@ -40,6 +39,7 @@ from slowstep.analyses.python.hot_loop import LONGEST_NS, HotLoop
 from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
@@ -59,7 +59,7 @@ LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 # "Scaling laws for neural language models", section 2.1).
 OTHERS_BACKWARD = 2.0
 # Of a loop of small operations. Plain Python has no backward: it is no more than dispatching the function's nodes takes.
-LOOPS_BACKWARD = calibration.LOOPS_BACKWARD.value
+LOOPS_BACKWARD = computing.LOOPS_BACKWARD.value
 # Updates of all optimizers for one of the busiest: those of a GAN.
 SEVERAL = 1.5
 UNKNOWN_OF_UPDATE = "it worked on all parameters at once"

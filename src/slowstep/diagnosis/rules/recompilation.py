@@ -168,18 +168,22 @@ def _in_marked_steps(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=_claims(m, found),
-        evidence=(
-            Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
-            *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
-            Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence_of_sites(m, sites, steps, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence_of_sites(m: Measurements, sites: pl.DataFrame, steps: int, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
+        *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
+        Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _not_shown(m: Measurements) -> Reason | None:

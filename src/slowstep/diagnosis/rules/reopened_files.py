@@ -53,21 +53,6 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return None
     counterfactual = _counterfactual(m, side, cost)
-    around = m.input.facts.around(cost.share)
-    evidence = [
-        Evidence(
-            name="files opened",
-            value=cost.opens_per_sample,
-            unit="per sample",
-            threshold=EVERY_SAMPLE if cost.container else FILES_PER_SAMPLE,
-            where=None if around is None else place(m, around),
-        ),
-        Evidence(name="opening and reading them", value=cost.share, unit="share of making a batch", threshold=CAUSE_SHARE),
-        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        saved_by(m, counterfactual),
-    ]
-    if around is not None:
-        evidence.insert(0, Evidence(name="function", value=around.name, unit="", where=place(m, around)))
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
@@ -76,12 +61,31 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=tuple(evidence),
+        evidence=_evidence(m, cost, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, cost),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, cost: FileCost, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    around = m.input.facts.around(cost.share)
+    where = None if around is None else place(m, around)
+    opened = Evidence(
+        name="files opened",
+        value=cost.opens_per_sample,
+        unit="per sample",
+        threshold=EVERY_SAMPLE if cost.container else FILES_PER_SAMPLE,
+        where=where,
+    )
+    return (
+        *(() if around is None else (Evidence(name="function", value=around.name, unit="", where=where),)),
+        opened,
+        Evidence(name="opening and reading them", value=cost.share, unit="share of making a batch", threshold=CAUSE_SHARE),
+        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        saved_by(m, counterfactual),
+    )
 
 
 def _title(m: Measurements, cost: FileCost) -> str:

@@ -22,7 +22,7 @@ import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
-from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -59,18 +59,22 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=found.claims,
-        evidence=(
-            Evidence(name="repeated copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
-            *site_rows(m, found),
-            *traffic(m, found.copies),
-            steps_seen(m),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, found, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, found: CopyTime, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="repeated copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
+        *site_rows(m, found),
+        *traffic(m, found.copies),
+        steps_seen(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:

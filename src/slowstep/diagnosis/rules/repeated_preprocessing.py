@@ -30,7 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.core_demand import core_demand
 from slowstep.diagnosis.evidence.input_causes import Spared, hidden_by_workers, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side
-from slowstep.diagnosis.gain import predict, saved_by, share_interval
+from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -90,19 +90,23 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(*claims(m), *cores.claims),
-        evidence=(
-            Evidence(name="function", value=_called(decoder), unit=""),
-            Evidence(name="its share", value=held, unit="share of making a batch", threshold=HOLDS),
-            Evidence(name="passes begun", value=len(m.input.facts.passes), unit="passes", threshold=2),
-            Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
-            Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, decoder, held, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, decoder: InputFunction, held: float, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="function", value=_called(decoder), unit=""),
+        Evidence(name="its share", value=held, unit="share of making a batch", threshold=HOLDS),
+        Evidence(name="passes begun", value=len(m.input.facts.passes), unit="passes", threshold=2),
+        Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
+        Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
+        saved_by(m, counterfactual),
+    )
 
 
 def _repeats(m: Measurements) -> bool:

@@ -44,12 +44,12 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
-from slowstep.diagnosis.gain import saved_by, share_interval
+from slowstep.diagnosis.gain import Counterfactual, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import is_plural, part_in_words, part_place, part_without_place
-from slowstep.parts import PartKind
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason
 
 NAME = "serial-loader"
@@ -77,13 +77,6 @@ def judge(m: Measurements) -> Answer:
     gain = gain_by_workers(m, counterfactual, taken)
     if gain is None:
         return None
-    evidence = (
-        _who_makes(m, m.input.loader),
-        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        *most_of_making(m),
-        saved_by(m, counterfactual),
-        Evidence(name="workers need", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
-    )
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
@@ -92,11 +85,21 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=evidence,
+        evidence=_evidence(m, m.input.loader, share, counterfactual),
         gain=gain,
         fixes=(fix_by_workers(m, handed, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _evidence(m: Measurements, loader: Loader, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        _who_makes(m, loader),
+        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *most_of_making(m),
+        saved_by(m, counterfactual),
+        Evidence(name="workers need", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
+    )
 
 
 def _who_makes(m: Measurements, loader: Loader) -> Evidence:
@@ -161,14 +164,6 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     gain = gain_by_workers(m, counterfactual, taken)
     if gain is None:
         return None
-    name = part_without_place(made.largest)
-    evidence = (
-        Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
-        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
-        known_by(m, made),
-        saved_by(m, counterfactual),
-    )
     finding = Finding(
         rule=NAME,
         stage="read" if made.blocked_ns.sum() > made.made_ns.sum() else "preprocess",
@@ -177,11 +172,11 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
         claims=made.claims,
-        evidence=evidence,
+        evidence=_loop_evidence(m, made, made.largest, share, counterfactual),
         gain=gain,
         fixes=(
             Fix(
-                text=f"{_moved_aside(m, name, workers, is_plural=is_plural(made.largest))}, "
+                text=f"{_moved_aside(m, part_without_place(made.largest), workers, is_plural=is_plural(made.largest))}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),
@@ -189,6 +184,16 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _loop_evidence(m: Measurements, made: LoopInput, largest: Part, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="made in the loop", value=part_without_place(largest), unit="", where=part_place(largest)),
+        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
+        known_by(m, made),
+        saved_by(m, counterfactual),
+    )
 
 
 def _moved_aside(m: Measurements, name: str, workers: int, *, is_plural: bool) -> str:

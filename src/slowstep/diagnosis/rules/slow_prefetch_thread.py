@@ -29,7 +29,7 @@ from slowstep.diagnosis.evidence.by_workers import made_by_workers
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.evidence.loop_side import workers_unknown
 from slowstep.diagnosis.evidence.spread import stack_spread
-from slowstep.diagnosis.gain import predict, saved_by, share_interval, unknown_gain
+from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -89,15 +89,7 @@ def _judged(
         share_low=share[1] * spread.low,
         share_high=min(share[2] * spread.high, 1.0),
         claims=parts,
-        evidence=(
-            Evidence(name="made in a thread", value=function, unit="", where=part_place(threads.function)),
-            Evidence(name="waiting for it", value=share[0], unit="share of window", threshold=WAIT_SHARE),
-            *_inner(threads),
-            _busy(threads),
-            Evidence(name="making batches", value=threads.wall_ns / 1e6, unit="ms per step"),
-            Evidence(name="of it computing", value=threads.cpu_ns / 1e6, unit="ms per step"),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, threads, function, share[0], counterfactual),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
             Fix(text=f"put what {function} does for a sample into a Dataset, read by processes: {by_processes}"),
@@ -106,6 +98,20 @@ def _judged(
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _evidence(
+    m: Measurements, threads: PrefetchThreads, function: str, share: float, counterfactual: Counterfactual
+) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="made in a thread", value=function, unit="", where=part_place(threads.function)),
+        Evidence(name="waiting for it", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *_inner(threads),
+        _busy(threads),
+        Evidence(name="making batches", value=threads.wall_ns / 1e6, unit="ms per step"),
+        Evidence(name="of it computing", value=threads.cpu_ns / 1e6, unit="ms per step"),
+        saved_by(m, counterfactual),
+    )
 
 
 def _inner(threads: PrefetchThreads) -> tuple[Evidence, ...]:

@@ -31,11 +31,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep import calibration
 from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
+from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
@@ -62,7 +62,7 @@ SHORT_OPERATOR_NS = 10_000
 # not made of them, they take 3 to 9 %).
 UNJUDGED_SHORT = 0.20
 # How the cost per sample changes beyond the sizes seen.
-PER_SAMPLE_EXPECTED, (PER_SAMPLE_OPTIMISTIC, PER_SAMPLE_PESSIMISTIC) = calibration.LARGER_BATCH.value, calibration.LARGER_BATCH.bounds
+PER_SAMPLE_EXPECTED, (PER_SAMPLE_OPTIMISTIC, PER_SAMPLE_PESSIMISTIC) = computing.LARGER_BATCH.value, computing.LARGER_BATCH.bounds
 
 SAMPLES_UNKNOWN = Wording(
     "samples-unknown",

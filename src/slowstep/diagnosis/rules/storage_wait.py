@@ -23,7 +23,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
-from slowstep.diagnosis.gain import predict, saved_by, share_interval, unknown_gain
+from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader, mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -53,13 +53,6 @@ def judge(m: Measurements) -> Answer:
     counterfactual = sparing(m, side, spared, ASSUMES, is_cpu=False)
     hidden = more_workers_help(m, side)
     read_bytes = float(m.input.facts.storage_bytes_per_step.mean())
-    evidence = (
-        Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
-        Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
-        *most_of_making(m),
-        saved_by(m, counterfactual),
-    )
     finding = Finding(
         rule=NAME,
         stage="read",
@@ -68,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m, PartKind.STORAGE),
-        evidence=evidence,
+        evidence=_evidence(m, read_bytes, share, counterfactual),
         gain=unknown_gain(ASSUMES) if hidden else predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(
@@ -78,6 +71,16 @@ def judge(m: Measurements) -> Answer:
         ),
     )
     return Judged(finding=finding, counterfactual=None if hidden else counterfactual)
+
+
+def _evidence(m: Measurements, read_bytes: float, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
+        Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
+        *most_of_making(m),
+        saved_by(m, counterfactual),
+    )
 
 
 def _lasts(m: Measurements) -> bool:

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep import calibration
 from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.calibration import side_by_side
 from slowstep.diagnosis.evidence.by_workers import how_to_divide, unless_each_draws
 from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input_side import (
@@ -60,7 +60,7 @@ from slowstep.units import format_count, format_duration
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worst they share what they wait for by a tenth.
 PESSIMISTIC_SHARING = 1.10
-ATTAINED_PESSIMISTIC, _ = calibration.ATTAINED.bounds
+ATTAINED_PESSIMISTIC, _ = side_by_side.ATTAINED.bounds
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (docs/definitions.md: 10 % unjudged).
 RESTARTS = 0.10
 # What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).

@@ -21,10 +21,10 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import Unsteady, variation
 from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST
+from slowstep.calibration import between_runs
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.gain import is_pace_uneven, runs_differ
 from slowstep.diagnosis.rule import Answer, Rule
@@ -36,7 +36,7 @@ from slowstep.units import format_share
 
 NAME = "unstable-step-time"
 # An even step varies by less on a shared, loaded machine: beyond that, it is the training.
-_, VARIATION = calibration.EVEN_STEPS.bounds
+_, VARIATION = between_runs.EVEN_STEPS.bounds
 MOST_OF_IT = 0.5
 # Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
 BY_SAMPLES = 0.5

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
+from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -42,7 +43,7 @@ FEWEST = 3
 # Of the window, in starting and ending workers: from there on that they were too few to judge leaves a verdict open.
 UNJUDGED = HEALTHY_UNATTRIBUTED
 # Of each start: an iterator over workers that stay has one, too.
-_, LEFT_NS = calibration.KEPT_WORKERS_START.bounds
+_, LEFT_NS = loading.KEPT_WORKERS_START.bounds
 
 FEW_STARTS = Wording(
     "few-starts",
@@ -75,14 +76,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END),
-        evidence=(
-            Evidence(name="loader starts with new workers", value=restarts.with_workers, unit="starts", threshold=FEWEST),
-            Evidence(name="batches between them", value=restarts.batches_each, unit="batches"),
-            Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
-            Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
-            Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
-            saved_by(m, counterfactual),
-        ),
+        evidence=_evidence(m, restarts, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(m, m.training.words.advise(Remedy.PERSISTENT_WORKERS), PERSISTENT_WORKERS),
@@ -91,6 +85,17 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, restarts: Restarts, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="loader starts with new workers", value=restarts.with_workers, unit="starts", threshold=FEWEST),
+        Evidence(name="batches between them", value=restarts.batches_each, unit="batches"),
+        Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
+        Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
+        Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
+        saved_by(m, counterfactual),
+    )
 
 
 def _too_few(m: Measurements, starts: int) -> NotJudged | None:

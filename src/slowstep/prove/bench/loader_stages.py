@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep import calibration
+from slowstep.calibration import loading
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.stats.figures import Figure, ratio
 from slowstep.units import format_count
@@ -30,7 +30,7 @@ COLLATE: Final = "collate"
 _SAMPLES, _WALL, _CPU, _DELAY, _OTHERS, _STEPS_STILL, _STEPS_OTHERS, _COLLATE, _STEPS = range(9)
 _NS_PER_MS: Final = 1e6
 # What a worker's collate may take more than the same on the training thread, because its tensors go to new files in shared memory.
-SHARED_NS, SHARED_NS_PER_BYTE = calibration.SHARED_FILE.value, calibration.SHARED_FILE_BYTE.value
+SHARED_NS, SHARED_NS_PER_BYTE = loading.SHARED_FILE.value, loading.SHARED_FILE_BYTE.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.calibration import BETWEEN_STARTS
+from slowstep.calibration.between_runs import BETWEEN_STARTS
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.stats.figures import Figure
 

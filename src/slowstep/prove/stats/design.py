@@ -154,21 +154,28 @@ def make_plan(
         most=most,
         fewest=_fewest_steps(step_ms, is_asynchronous=is_asynchronous, shares_cores=shares_cores),
     )
-    settling = math.ceil(SETTLING_SHARE_ASYNCHRONOUS * steps) if is_asynchronous else 0
-    going_on = min(MOST_AHEAD, math.ceil(GOING_ON_SHARE * steps)) if is_asynchronous else 0
-    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling + going_on))
-    rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
-    controls = (Arm(name="as-is"), Arm(name="control"))
+    settling, going_on = _steps_around(steps) if is_asynchronous else (0, 0)
     return Plan(
         seed=seed,
         steps=steps,
-        arms=(*controls, *arms),
-        blocks=schedule(count, rounds, seed),
+        arms=(Arm(name="as-is"), Arm(name="control"), *arms),
+        blocks=schedule(count, _rounds(steps, step_ms, budget_s, settling + going_on), seed),
         longest_step_s=budget_s / (MIN_ROUNDS * (steps + max(SETTLING_STEPS, settling + going_on))),
         ready_s=max(READY_SHARE * budget_s, READY_STEPS * step_ms / 1000),
         settling=settling,
         going_on=going_on,
     )
+
+
+def _steps_around(steps: int) -> tuple[int, int]:
+    """Where calls return before their work is done: the steps that settle before those of a block, and those that go on after them."""
+    return math.ceil(SETTLING_SHARE_ASYNCHRONOUS * steps), min(MOST_AHEAD, math.ceil(GOING_ON_SHARE * steps))
+
+
+def _rounds(steps: int, step_ms: float, budget_s: float, around: int) -> int:
+    """More than the budget has room for with the fewest arms, within bounds."""
+    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, around))
+    return min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
 
 
 def _fewest_steps(step_ms: float, *, is_asynchronous: bool, shares_cores: bool) -> int:

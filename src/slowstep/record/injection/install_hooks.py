@@ -17,8 +17,9 @@ from slowstep.record.framework import control_flags, training_modules
 from slowstep.record.hook import Hook
 from slowstep.record.injection.ancestry import find_recording
 from slowstep.record.patch import Unfit, all_or_nothing
-from slowstep.record.recorder import Recorder, is_child_of_multiprocessing
+from slowstep.record.recorder import Recorder
 from slowstep.record.steps import garbage_collections
+from slowstep.record.system.multiprocessing_child import is_child_of_multiprocessing
 from slowstep.record.timing.startup_stacks import StartupStacks
 from slowstep.record.timing.tracebacks import show_own_frames
 from slowstep.record.writing import format as contract

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.frameworks._known import DEFAULT
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
 from slowstep.sources._recording.damage import RecordCounts
@@ -25,9 +27,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         framework=framework,
         framework_version=process.get(framework),
         frameworks=_frameworks(notes),
-        framework_of={
-            note["id"]: note["framework"] for note in notes.of("optimizer") if note.get("id") is not None and note.get("framework")
-        },
+        framework_of=_framework_of(notes),
         cores_allowed=process.get("cores_allowed"),
         physical_cores=process.get("physical_cores"),
         cpu_quota=process.get("cpu_quota"),
@@ -51,20 +51,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         sampler_cpu_ns=None if (sampler_ns := cost.get("sampler_cpu_ns")) is None else int(sampler_ns * share),
         once_cpu_ns=cost.get("once_cpu_ns"),
         sampling=tuple(point for note in notes.of("cost") if (point := _sampling(note)) is not None),
-        notes={
-            "facts": facts,
-            "optimizers": notes.of("optimizer"),
-            "tables": notes.last("tables"),
-            "captures": notes.of("capture"),
-            "gap_lines": notes.last("gap_lines"),
-            "levers": notes.of("lever"),
-            "hooks": notes.of("hook"),
-            "env": process.get("env"),
-            "startup": notes.last("startup"),
-            "dispatched": notes.of("dispatched"),
-            "untimed": [note["why"] for note in notes.of("untimed")],
-            "end": notes.last("end").get("reason"),
-        },
+        notes=_as_they_are(notes),
         memory_available_bytes=process.get("memory_available_bytes"),
         left_ns=_left_ns(notes),
         lost_notes=notes.malformed,
@@ -78,6 +65,29 @@ def _frameworks(notes: NoteLines) -> dict[str, FrameworkFacts]:
     """Those that have said of themselves what they use; of one that has done so twice, as in a forked process, the last word counts."""
     said = {str(note.get("framework") or ""): note for note in notes.of("facts")}
     return {name: FrameworkFacts(version=notes.process.get(name), facts=note) for name, note in said.items() if name}
+
+
+def _framework_of(notes: NoteLines) -> dict[int, str]:
+    """The framework of each optimizer that has said it."""
+    return {note["id"]: note["framework"] for note in notes.of("optimizer") if note.get("id") is not None and note.get("framework")}
+
+
+def _as_they_are(notes: NoteLines) -> dict[str, Any]:
+    """The notes that analyses read themselves, each by what it tells."""
+    return {
+        "facts": notes.last("facts"),
+        "optimizers": notes.of("optimizer"),
+        "tables": notes.last("tables"),
+        "captures": notes.of("capture"),
+        "gap_lines": notes.last("gap_lines"),
+        "levers": notes.of("lever"),
+        "hooks": notes.of("hook"),
+        "env": notes.process.get("env"),
+        "startup": notes.last("startup"),
+        "dispatched": notes.of("dispatched"),
+        "untimed": [note["why"] for note in notes.of("untimed")],
+        "end": notes.last("end").get("reason"),
+    }
 
 
 def _operations(notes: NoteLines) -> dict[str, CallOperations]:

@@ -18,6 +18,8 @@ from slowstep.timeline.schema import TABLE
 
 # What aggregates are of.
 _COUNTED: Final = {fmt.WAIT: "wait", fmt.UPDATE: "update"}
+# Whether a backward pass shares its gradients.
+_SYNCED: Final = {fmt.SYNCED: True, fmt.UNSYNCED: False}
 Kinds = Callable[[int], Records]
 
 
@@ -39,33 +41,14 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         "collections": _collections(process, notes, of(fmt.COLLECTION)),
         "idles": frame("idles", **span(process, of(fmt.IDLE))),
         "cpu_marks": frame("cpu_marks", **mark(process, r := of(fmt.CPU)), cpu_ns=r["a"], delay_ns=r["b"]),
-        "stacks": frame(
-            "stacks",
-            **mark(process, r := of(fmt.STACK)),
-            stack=r["a"],
-            weight_ns=r["b"],
-            lateness_ns=r["c"],
-            blocked=flag(r, fmt.BLOCKED),
-            device_idle=_device_idle(r),
-        ),
+        "stacks": _stacks(process, of(fmt.STACK)),
         "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
         "graphs": _graphs(process, of(fmt.GRAPH)),
-        "slow_samples": frame(
-            "slow_samples", **span(process, r := of(fmt.SLOW_SAMPLE)), index=known(r["a"]), usual_ns=r["b"], batch=r["c"]
-        ),
+        "slow_samples": _slow_samples(process, of(fmt.SLOW_SAMPLE)),
         "totals": frame("totals", **span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=known(r["b"])),
-        "backward_cpu": frame(
-            "backward_cpu",
-            **span(process, r := of(fmt.BACKWARD_CPU)),
-            cpu_ns=r["a"],
-            delay_ns=known(r["b"]),
-            synced=[_SYNCED.get(int(each)) for each in r["extra"]],
-        ),
+        "backward_cpu": _backward_cpu(process, of(fmt.BACKWARD_CPU)),
         **line_tables(process, notes),
     }
-
-
-_SYNCED = {fmt.SYNCED: True, fmt.UNSYNCED: False}
 
 
 def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:
@@ -139,6 +122,27 @@ def _collections(process: int, notes: NoteLines, r: Records) -> pl.DataFrame:
         asked=r["extra"] != 0,
         asked_at=[notes.texts.get(i) for i in r["c"].tolist()],
     )
+
+
+def _stacks(process: int, r: Records) -> pl.DataFrame:
+    return frame(
+        "stacks",
+        **mark(process, r),
+        stack=r["a"],
+        weight_ns=r["b"],
+        lateness_ns=r["c"],
+        blocked=flag(r, fmt.BLOCKED),
+        device_idle=_device_idle(r),
+    )
+
+
+def _slow_samples(process: int, r: Records) -> pl.DataFrame:
+    return frame("slow_samples", **span(process, r), index=known(r["a"]), usual_ns=r["b"], batch=r["c"])
+
+
+def _backward_cpu(process: int, r: Records) -> pl.DataFrame:
+    synced = [_SYNCED.get(int(each)) for each in r["extra"]]
+    return frame("backward_cpu", **span(process, r), cpu_ns=r["a"], delay_ns=known(r["b"]), synced=synced)
 
 
 def _graphs(process: int, r: Records) -> pl.DataFrame:

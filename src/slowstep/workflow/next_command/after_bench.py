@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -46,6 +46,25 @@ _TOO_SHORT: Final = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchLacks:
+    """Why the halves that were measured do not make the whole.
+
+    `others`: other loaders are in neither. `overlap`, `samples`: it is not known if they overlap, or how many samples a step has. `steps`:
+    the time was too short for the compute, which the other half's command would measure no longer. `cached`: the training was not given
+    cached batches, and the other half's command would only say so again.
+    """
+
+    others: bool = False
+    overlap: bool = False
+    samples: bool = False
+    steps: bool = False
+    cached: bool = False
+
+
+LACKS_NOTHING: Final = BenchLacks()
+
+
 def after_bench(
     asked: BenchRequest,
     words: Sequence[str],
@@ -58,52 +77,47 @@ def after_bench(
     ended_by: BenchEndedBy = "done",
     failed: bool = False,
     nothing_trained: bool = False,
-    lacks_others: bool = False,
-    lacks_overlap: bool = False,
-    lacks_samples: bool = False,
-    lacks_steps: bool = False,
-    refuses_cached: bool = False,
+    lacks: BenchLacks = LACKS_NOTHING,
 ) -> NextStep:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
     `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
-    trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_overlap`,
-    `lacks_samples`: whether the halves do not make the whole, because other loaders are in neither, because it is not known if they
-    overlap, or because the samples of a step are not known. `lacks_steps`:
-    whether the time was too short for the compute, which the other half's command would measure no longer. `refuses_cached`: whether the
-    training was not given cached batches, and the other half's command would only say so again.
+    trained: the report says why, and no command follows, for any would only end the same way.
     """
     command = to_paste(words)
     if nothing_trained:
         return NextStep()
     if failed and ended_by == "never trained":
         return _step(_bench(asked, asked.what, command), _FAILED)
-    if lacks_others:
-        return _step(_prove(asked, command, "mock-loader"), _OTHERS)
-    if lacks_overlap:
-        return _step(_prove(asked, command, "mock-loader"), _OVERLAP)
-    if lacks_samples and ended_by == "done":
+    if lacks.others or lacks.overlap:
+        return _step(_prove(asked, command, "mock-loader"), _OTHERS if lacks.others else _OVERLAP)
+    if lacks.samples and ended_by == "done":
         # The other half's command walks the same blocks.
         return _step(_run(asked, command), _SAMPLES)
-    if whole is None and ended_by == "script ended" and not failed:
+    if whole is None or point is None:
+        return _without_whole(asked, command, ended_by, has_loader=point is not None, failed=failed, lacks=lacks)
+    return _after_whole(asked, command, point, whole, wholes=wholes, known=unsure or wholes, is_busy=is_busy)
+
+
+def _without_whole(
+    asked: BenchRequest, command: str, ended_by: BenchEndedBy, *, has_loader: bool, failed: bool, lacks: BenchLacks
+) -> NextStep:
+    """The same where a half is missing: the script ended before, has no loader that can be measured, or the other half is still to come."""
+    if ended_by == "script ended" and not failed:
         # It would only end as early again.
         return _step(_run(asked, command), _TOO_SHORT)
-    if whole is None and ended_by in ("script ended", "interrupted"):
+    if ended_by in ("script ended", "interrupted"):
         return _step(_bench(asked, asked.what, command), _FAILED if failed else _INTERRUPTED)
-    if point is None and ended_by in _ELSE:
-        return _step(_run(asked, command), _ELSE[ended_by])
-    if point is None:
-        return _step(_run(asked, command), _NO_LOADER)
-    if whole is None and lacks_steps:
+    if not has_loader:
+        return _step(_run(asked, command), _ELSE.get(ended_by, _NO_LOADER))
+    if lacks.steps:
         return _step(_bench(_longer(asked), asked.what, command), _FEW_STEPS)
-    if whole is None and refuses_cached:
+    if lacks.cached:
         return _step(_run(asked, command), _REFUSED)
-    if whole is None:
-        other = "compute" if asked.what == "data" else "data"
-        return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
-    return _after_whole(asked, command, point, whole, wholes=wholes, known=unsure or wholes, is_busy=is_busy)
+    other = "compute" if asked.what == "data" else "data"
+    return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
 
 
 def _after_whole(

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from slowstep.document.experiment_rows import ExperimentRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.proved import largest_proved
-from slowstep.document.report import ExperimentRow
 from slowstep.prove.experiment import (
     CUT_SHORT,
     INTERRUPTED,

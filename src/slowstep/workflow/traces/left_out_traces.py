@@ -9,7 +9,7 @@ from typing import Final
 
 from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.repeated_captures import Preferred
-from slowstep.document.report import HealthRow
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
 from slowstep.findings import Verdict
 from slowstep.health import HealthKind

@@ -13,7 +13,7 @@ import pytest
 
 from fake_executor import FakeExecutor, FakeTraining
 from slowstep.analyses.over_time.periods import log_binomial_tail
-from slowstep.calibration import BETWEEN_STARTS
+from slowstep.calibration.between_runs import BETWEEN_STARTS
 from slowstep.prove.bench import core_waits
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts

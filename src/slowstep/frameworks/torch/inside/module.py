@@ -22,6 +22,7 @@ from slowstep.record.timing.batches import bytes_in, shape_in
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
+from slowstep.record.writing.threads import ThreadState
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -153,21 +154,40 @@ def _build_meet(recorder: Recorder, torch: Any, models: Models) -> Callable[[Any
 
 
 def _introduce(recorder: Recorder) -> None:
-    """Note the way to the forward that calls this."""
-    frame = training_frame(sys._getframe(1))
+    """Note the way to the forward of which `end` tells that calls this."""
+    called = sys._getframe(2)
+    frame = training_frame(called)
     if frame is not None and recorder.ensure_open():
         recorder.note({"kind": "forward_frame", **frame})
-        recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
+        recorder.note({"kind": "forward_path", "frames": call_path(called)})
 
 
-def _timed(recorder: Recorder, original: Any) -> Any:
-    event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
-    forwards = recorder.shared(UsedForwards)
+def _build_begin(recorder: Recorder) -> Callable[[ThreadState, int], int]:
+    """What is due when a thread begins a forward with these flags; returns when it began."""
+    before_forwards, (mark, _) = recorder.before_forwards, build_marks(recorder)
+
+    def begin(me: ThreadState, flags: int) -> int:
+        me.forward = True
+        for told in before_forwards:
+            told()
+        t0 = now()
+        if not (flags or me.fed):
+            # Where input ends in a loop that is not fed.
+            if me.marking and me.marked != me.updates:
+                me.marked = me.updates
+                mark(me, t0)
+            if me.when_received is not None:
+                me.when_received(me)
+        return t0
+
+    return begin
+
+
+def _build_end(recorder: Recorder, models: Models) -> Callable[[Any, tuple[Any, ...], _Met, Any, int, int], None]:
+    """What records a forward that has ended: the module, what it was given, what is known of the call, what it made, its begin and end."""
+    event, fault, forwards, introduced = recorder.event, recorder.fault, recorder.shared(UsedForwards), [False]
     is_used = forwards.is_used
-    models = Models(sys.modules["torch"])
-    meet, (mark, _) = _build_meet(recorder, sys.modules["torch"], models), build_marks(recorder)
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
-    before_forwards = recorder.before_forwards
 
     def samples_of(module: Any, into: tuple[int, ...] | None, made: Any) -> int:
         try:
@@ -175,6 +195,27 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         except Exception as error:  # the border: what a model makes may be of any kind, and its call is recorded all the same
             fault(error)
             return -1
+
+    def end(module: Any, given: tuple[Any, ...], met: _Met, made: Any, t0: int, t1: int) -> None:
+        flags, key, first, into = met
+        try:
+            # What a model does that leads to no update is a teacher's part, a roll-out or a validation: no sign of where the input ends.
+            if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
+                introduced[0] = True
+                _introduce(recorder)
+            event(FORWARD, t0, t1, samples_of(module, into, made), id(module), bytes_in(given), flags)
+            if key is not None and key not in is_used:
+                forwards.ended(key, first)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+
+    return end
+
+
+def _timed(recorder: Recorder, original: Any) -> Any:
+    event, local, fault = recorder.event, recorder.local, recorder.fault
+    models = Models(sys.modules["torch"])
+    meet, begin, end = _build_meet(recorder, sys.modules["torch"], models), _build_begin(recorder), _build_end(recorder, models)
 
     @functools.wraps(original)
     def __call__(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -189,37 +230,17 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             met = _UNKNOWN
         if met is None:
             return original(self, *args, **kwargs)
-        flags, key, first, into = met
-        me.forward = True
-        for told in before_forwards:
-            told()
-        t0 = now()
-        if not (flags or me.fed):
-            # Where input ends in a loop that is not fed.
-            if me.marking and me.marked != me.updates:
-                me.marked = me.updates
-                mark(me, t0)
-            if me.when_received is not None:
-                me.when_received(me)
+        t0 = begin(me, met[0])
         try:
             result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames; the call is recorded as failed
             me.forward = False
-            event(FORWARD, t0, now(), -1, id(self), -1, FAILED | flags)
+            event(FORWARD, t0, now(), -1, id(self), -1, FAILED | met[0])
             hide_own_frames()
             raise
         t1 = now()
         me.forward = False
-        try:
-            # What a model does that leads to no update is a teacher's part, a roll-out or a validation: no sign of where the input ends.
-            if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
-                introduced[0] = True
-                _introduce(recorder)
-            event(FORWARD, t0, t1, samples_of(self, into, result), id(self), bytes_in(given), flags)
-            if key is not None and key not in is_used:
-                forwards.ended(key, first)
-        except Exception as error:  # the border: counted, and never raised into the training
-            fault(error)
+        end(self, given, met, result, t0, t1)
         return result
 
     return __call__

@@ -1,0 +1,136 @@
+"""What forward and backward take: what is there however small a batch is, and what grows with it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.calibration.calibration import Calibration
+
+# What is there however small a batch is.
+DISPATCH: Final = Calibration(
+    value=14_000.0,
+    high=37_000.0,
+    unit="ns a node of autograd",
+    meaning="forward and backward together: 7 to 28 us, whose geometric mean is usual; the bound is a third more than the most",
+    machine="one core of a shared virtual machine, torch 2.13",
+    measured_by="benchmarks/dispatch.py",
+    date="2026-11-22",
+)
+LAYING_OUT: Final = Calibration(
+    value=2.0,
+    high=5.2,
+    unit="ns a weight",
+    meaning="laid out anew, and its gradient written, once a step: up to 3.9 ns, half of which is usual; the bound is a third more",
+    machine=DISPATCH.machine,
+    measured_by=DISPATCH.measured_by,
+    date="2026-11-22",
+)
+# Of updates that are made by one call of a traced graph.
+GRAPH_CALL: Final = Calibration(
+    value=500_000.0,
+    low=150_000.0,
+    high=2_000_000.0,
+    unit="ns a call",
+    meaning="a call that trains, beyond what its operations take: Keras, what TensorFlow does to run a graph, and the next batch. 0.3 to "
+    "0.7 ms of fast calls; bounds are half of the least, for faster processors, and what with those of operations and elements is more "
+    "than the processor time of all calls, of 83 to 1355 operations, was while others computed",
+    machine="two cores of a shared virtual machine, others computing on them too; TensorFlow 2.21, Keras 3.15",
+    measured_by="benchmarks/graph_operations.py",
+    date="2026-11-28",
+)
+GRAPH_OPERATION: Final = Calibration(
+    value=4_000.0,
+    low=1_200.0,
+    high=20_000.0,
+    unit="ns an operation of a graph, as it was traced",
+    meaning="on one sample, of all models with SGD and Adam, whether XLA compiles them or not: 2.4 to 7 us of fast calls, up to 15 us of "
+    "processor time; bounds are half of the least, and a third more than the most",
+    machine=GRAPH_CALL.machine,
+    measured_by=GRAPH_CALL.measured_by,
+    date=GRAPH_CALL.date,
+)
+GRAPH_ELEMENT: Final = Calibration(
+    value=2.0,
+    high=6.0,
+    unit="ns an element of the variables that a graph reads",
+    meaning="read and written, and gradients of them written, once a call: up to 4.5 ns of processor time; the bound is a third more",
+    machine=GRAPH_CALL.machine,
+    measured_by=GRAPH_CALL.measured_by,
+    date=GRAPH_CALL.date,
+)
+OPERATION_IN_GRAPH: Final = Calibration(
+    value=1_800.0,
+    low=400.0,
+    high=5_200.0,
+    unit="ns of processor time an operation that an eager step hands over",
+    meaning="what a traced function takes for it beyond a call (GRAPH_CALL): 0.75 to 3.9 us in ten small models of 131 to 1820 operations, "
+    "with SGD and Adam, on one sample; the eager step takes 66 to 101 us for each. Two whose variables have a million elements and more "
+    "compute, and are left out. Bounds are half of the least, for faster processors, and a third more than the most",
+    machine=GRAPH_CALL.machine,
+    measured_by="benchmarks/eager_step.py",
+    date="2026-11-29",
+)
+# What grows with it.
+LARGER_BATCH: Final = Calibration(
+    value=-0.1,
+    low=-0.6,
+    high=0.05,
+    unit="change of the time per sample, as a share",
+    meaning="beyond the batch sizes seen: its slope from 4 to 32 samples over that from 1 to 4 was 0.3 to 1.03 on six of seven models "
+    "(median 0.89: small products do not fill the vector units)",
+    machine=DISPATCH.machine,
+    measured_by="benchmarks/dispatch.py",
+    date="2026-11-20",
+)
+DOUBLE_CONVOLUTIONS: Final = Calibration(
+    value=3.4,
+    low=1.7,
+    high=4.5,
+    unit="times as long in float64 as in float32",
+    meaning="convolutions, by model and batch size; the middle is usual",
+    machine="one core each of two shared virtual machines, torch 2.13",
+    measured_by="benchmarks/double_precision.py",
+    date="2026-11-22",
+)
+DOUBLE_OTHERS: Final = Calibration(
+    value=1.8,
+    low=1.1,
+    high=2.4,
+    unit=DOUBLE_CONVOLUTIONS.unit,
+    meaning="everything else",
+    machine=DOUBLE_CONVOLUTIONS.machine,
+    measured_by=DOUBLE_CONVOLUTIONS.measured_by,
+    date="2026-11-22",
+)
+LOOPS_BACKWARD: Final = Calibration(
+    value=2.0,
+    unit="times the forward",
+    meaning="the least that is expected of the backward of a Python loop of small operations (a recurrence, a cell, pairs of rows, masks, "
+    "columns written, scalars): 1.6 to 5.2 at three sizes, 2.4 in the median, for gradients of slices are as large as what was sliced; "
+    "that loops of other kinds have somewhat less is assumed",
+    machine=DISPATCH.machine,
+    measured_by="six loops, forward and backward timed apart",
+    date="2026-11-26",
+)
+# What forward and backward of a graph take, by what its operations give.
+GIVEN_ELEMENT: Final = Calibration(
+    value=1.5,
+    low=0.5,
+    high=4.0,
+    unit="ns an element that an operation gives",
+    meaning="forward and backward together: with this and the next value half of a length was told to save, of nine models, what it saved "
+    "within 0.11 of all; with the bounds of both, 0.05 beyond them at most",
+    machine="one core of a shared virtual machine, torch 2.13",
+    measured_by="benchmarks/padded_lengths.py",
+    date="2026-11-29",
+)
+WEIGHT_PRODUCT: Final = Calibration(
+    value=0.03,
+    low=0.01,
+    high=0.1,
+    unit="ns a product of an element with a weight",
+    meaning="forward and backward together: 0.01 to 0.05 fit the nine models as well",
+    machine=GIVEN_ELEMENT.machine,
+    measured_by=GIVEN_ELEMENT.measured_by,
+    date=GIVEN_ELEMENT.date,
+)

@@ -1,0 +1,121 @@
+"""What an optimizer's call takes: fused, and where it touches only the rows of a batch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.calibration.calibration import TWO_CORES, Calibration
+
+FUSED_LEFT: Final = Calibration(
+    value=0.28,
+    low=0.17,
+    high=0.56,
+    unit="share of an optimizer's time",
+    meaning="what is left with fused=True, of 0.1 to 30 million elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to "
+    "0.56 of Adagrad's; in 20 to 1000 tensors of 256 to 10,000 elements 0.17 to 0.29 and 0.22 to 0.45",
+    machine="one and two shared cores, torch 2.13",
+    measured_by="the optimizers alone, fused and not, in turns",
+    date="2026-11-26",
+)
+# What an update costs that touches only the rows of a batch, and what a dense gradient costs beside the optimizer's call.
+SPARSE_TABLE: Final = Calibration(
+    value=150_000.0,
+    low=40_000.0,
+    high=400_000.0,
+    unit="ns a table",
+    meaning="a sparse gradient and its update however few rows it has: 0.04 ms of SGD to 0.27 ms of SparseAdam with 64 ids",
+    machine=f"{TWO_CORES}, others computing, CPU time of one thread",
+    measured_by="benchmarks/sparse_update.py",
+    date="2026-11-29",
+)
+SPARSE_ADAM_ROW: Final = Calibration(
+    value=1_100.0,
+    low=700.0,
+    high=2_200.0,
+    unit="ns a row that a batch takes",
+    meaning="the same of SparseAdam for each row of up to 32 elements, and as much more as it has more of them",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+SPARSE_ADAGRAD_ROW: Final = Calibration(
+    value=550.0,
+    low=400.0,
+    high=1_100.0,
+    unit=SPARSE_ADAM_ROW.unit,
+    meaning="the same of Adagrad",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+SPARSE_SGD_ROW: Final = Calibration(
+    value=80.0,
+    low=60.0,
+    high=200.0,
+    unit=SPARSE_ADAM_ROW.unit,
+    meaning="the same of SGD",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+FREED_GRADIENT: Final = Calibration(
+    value=0.15,
+    low=0.0,
+    high=0.6,
+    unit="ns an element",
+    meaning="a dense gradient of 32 MiB and more that is given back to the system: 0.12 to 0.18 ns, 0.36 to 0.56 by the wall on a busy "
+    "machine; none where the script keeps it and fills it with zeros",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+ADDED_GRADIENT: Final = Calibration(
+    value=0.6,
+    low=0.3,
+    high=1.2,
+    unit="ns an element",
+    meaning="a dense gradient that is added to another one of the same table: 0.58 to 0.63 ns; half and twice that are assumed at the ends",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+CACHED_UPDATE: Final = Calibration(
+    value=0.75,
+    low=0.4,
+    high=1.0,
+    unit="of an element's time in an optimizer's call",
+    meaning="an element of a tensor of 16384 by one of 8 million: 0.56 to 1.03 of six optimizers",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+UPDATED_TENSOR: Final = Calibration(
+    value=10_000.0,
+    low=2_000.0,
+    high=31_000.0,
+    unit="ns a tensor",
+    meaning="an optimizer's call for a tensor of 16 elements, not fused: 2 us of SGD to 31 us of AdamW",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+AFTER_SWEEP: Final = Calibration(
+    value=300_000.0,
+    low=0.0,
+    high=1_700_000.0,
+    unit="ns a step",
+    meaning="how much shorter the rest of a step gets where the optimizer no longer goes over 16 MiB and more, after which all else has to "
+    "be read into the caches again: 0.2 to 1.3 ms of steps of 0.7 to 22 ms; the bound is a third more than the most",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+AFTER_SWEEP_AT_MOST: Final = Calibration(
+    value=0.2,
+    high=0.5,
+    unit="share of the rest of a step",
+    meaning="how much of that rest it can be: 0.01 to 0.50, the less the longer it is",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)

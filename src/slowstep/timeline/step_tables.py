@@ -1,0 +1,121 @@
+"""The tables of a training's steps: updates, backward passes and other stretches of its threads, and the graphs that were computed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.timeline.process_columns import PROCESS, SPAN, THREAD, TIME
+from slowstep.timeline.table import Table, column
+
+STEP_TABLES: tuple[Table, ...] = (
+    Table(
+        name="updates",
+        row="One row per call that changes parameters: of an optimizer, or of what trains without one.",
+        columns=(
+            *SPAN,
+            column("optimizer", pl.Int64, "number of the optimizer, or of what stands for one, in its process"),
+            column("updates", pl.Int64, "how often it changed them"),
+            column("skipped", pl.Boolean, "left out, for gradients were no numbers"),
+        ),
+    ),
+    Table(
+        name="aggregates",
+        row="One row per window and kind of what a framework only counts, on its own threads.",
+        columns=(
+            *SPAN,
+            column("kind", pl.String, "wait: for input; update: computing"),
+            column("count", pl.Int64, "how often it was in the window"),
+            column("total_ns", pl.Int64, "how long, in all"),
+            column("samples", pl.Int64, "samples in the batches (wait); null where nobody counts them", nullable=True),
+            column("iterator", pl.Int64, "number of the iterator in its process", nullable=True),
+        ),
+    ),
+    Table(
+        name="spans",
+        row="One row per other named stretch of a thread: backward, forward, checkpoint, user's span.",
+        columns=(
+            *SPAN,
+            column("kind", pl.String, "backward, forward, save, shutdown or span"),
+            column("name", pl.String, "what it is called", nullable=True),
+            column("stage", pl.String, "stage that its author gave it", nullable=True),
+            column("samples", pl.Int64, "samples in it (forward: the leading dimension of input and output)", nullable=True),
+            column("iterator", pl.Int64, "number of the iterator whose workers end (shutdown)", nullable=True),
+            column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
+            column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
+            column("evaluating", pl.Boolean, "gradients were off, and the model in its evaluation mode (forward)", nullable=True),
+            column("bytes", pl.Int64, "bytes written (save), or given (forward)", nullable=True),
+            column(
+                "file",
+                pl.String,
+                "file of the user's function that the span is, where a framework named it; or that asked for a save",
+                nullable=True,
+            ),
+            column("line", pl.Int64, "first line of that function, or the line that asked", nullable=True),
+        ),
+    ),
+    Table(
+        name="totals",
+        row="One row per stretch of steps of which only the number was kept.",
+        columns=(
+            *SPAN,
+            column("steps", pl.Int64, "steps in it"),
+            column("samples", pl.Int64, "samples in them", nullable=True),
+        ),
+    ),
+    Table(
+        name="cpu_marks",
+        row="One row per reading of a thread's own clock.",
+        columns=(
+            PROCESS,
+            THREAD,
+            TIME,
+            column("cpu_ns", pl.Int64, "CPU time used so far"),
+            column("delay_ns", pl.Int64, "run-queue delay so far"),
+        ),
+    ),
+    Table(
+        name="backward_cpu",
+        row="One row per backward pass in a job of several ranks.",
+        columns=(
+            *SPAN,
+            column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
+            column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
+            column("synced", pl.Boolean, "it shares its gradients; null where unknown, as of several models", nullable=True),
+        ),
+    ),
+    Table(
+        name="graphs",
+        row="One row per backward pass whose graph was looked at.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("nodes", pl.Int64, "nodes below the loss; at least, where the rest is not known"),
+            column("parameters", pl.Int64, "elements of the parameters that get a gradient", nullable=True),
+            column("values", pl.Int64, "elements of all that the operations gave", nullable=True),
+            column("kept", pl.Int64, "of them those that were made several passes earlier", nullable=True),
+        ),
+    ),
+    Table(
+        name="graph_shapes",
+        row="One row per shape of what the operations below a loss gave, of the commonest shapes of a few passes.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("nodes", pl.Int64, "nodes below that loss in all"),
+            column("shape", pl.List(pl.Int64), "the shape"),
+            column("count", pl.Int64, "values of that shape"),
+            column("elements", pl.Int64, "their elements, in all"),
+            column("products", pl.Int64, "products with weights in them, in all"),
+        ),
+    ),
+    Table(
+        name="modes",
+        row="One row per look at what makes operations slower while it is on.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("on", pl.Int64, "which were on, as bits of record/timing/modes.py"),
+            column("looked_at", pl.Int64, "which were looked at"),
+        ),
+    ),
+)
