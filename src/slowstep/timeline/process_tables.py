@@ -325,6 +325,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             PROCESS,
             TIME,
             column("nodes", pl.Int64, "nodes below that loss in all"),
+            column("uses", pl.Int64, "operations that use the value used most; null in recordings of before", nullable=True),
             column("shape", pl.List(pl.Int64), "the shape"),
             column("count", pl.Int64, "values of that shape"),
             column("elements", pl.Int64, "their elements, in all"),

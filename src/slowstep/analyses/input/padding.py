@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.padded_work import Batch, Exponents, PaddedWork, find_padded_work
+from slowstep.analyses.input.padded_work import Exponents, PaddedWork, find_padded_work
+from slowstep.analyses.input.place_layout import Batch
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline

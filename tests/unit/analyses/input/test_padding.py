@@ -19,7 +19,7 @@ def _array(**changes: Any) -> dict[str, Any]:
     return {"array": 0, "rows": 32, "length": 100, **of_runs, "mask": False, **changes}
 
 
-def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES) -> PaddingLook | None:
+def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES, **graph: int) -> PaddingLook | None:
     events = Events(folder)
     events.loader()
     end = 0.0
@@ -27,7 +27,7 @@ def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int =
         end = events.step(end, batch=k)
     for k in range(looks):
         events.trainer.lines.append({"kind": "padded", "at_ns": at(10.0 * k), "iterator": iterator, "batch": k, "arrays": list(arrays)})
-    events.trainer.lines.append({"kind": "shapes", "at_ns": at(35.0), "nodes": 4, "shapes": shapes})
+    events.trainer.lines.append({"kind": "shapes", "at_ns": at(35.0), "nodes": 4, "shapes": shapes, **graph})
     return measure_recording(events.timeline(), warmup=0).input.padding
 
 
@@ -98,6 +98,15 @@ def test_a_loop_over_places_grows_with_them(tmp_path: Path) -> None:
     assert look is not None
     assert look.found[0].work is not None
     assert look.found[0].work.usual.linear == pytest.approx(1.0)
+
+
+def test_layers_that_are_alike_are_no_loop_for_each_uses_weights_of_its_own(tmp_path: Path) -> None:
+    alike = [[[32, 64], 300, 300 * 32 * 64, 0]]
+    layers, loop = (_look(tmp_path / str(uses), _array(), shapes=alike, uses=uses) for uses in (3, 99))
+
+    assert layers is not None
+    assert loop is not None
+    assert [look.found[0].work.most.linear > 0 for look in (layers, loop) if look.found[0].work is not None] == [False, True]
 
 
 def test_a_loop_over_packed_sequences_is_no_longer_than_the_longest_already(tmp_path: Path) -> None:
