@@ -55,10 +55,13 @@ class PaddingLooks:
         with torch._C.DisableTorchFunction():
             arrays = look_for_padding(batch)
         self._recorder.note({"kind": "padded", "at_ns": at_ns, "iterator": iterator, "batch": index, "arrays": arrays})
+        spent_ns = time.thread_time_ns() - began_ns
+        # Looks are few, however long the training runs.
+        self._recorder.once_ns += spent_ns
         self._looks += 1
         self._fruitful += any("lengths" in array for array in arrays)
         if self._looks < MOST_LOOKS and (self._fruitful or self._looks < FRUITLESS):
-            self.due_ns = now() + max(int(self._gap_ns), (time.thread_time_ns() - began_ns) * ELAPSED_PER_COST)
+            self.due_ns = now() + max(int(self._gap_ns), spent_ns * ELAPSED_PER_COST)
             self._gap_ns *= LENGTHENED
         if self._fruitful and self._rounds < ROUNDS:
             self._rounds, self.passes = self._rounds + 1, PASSES
