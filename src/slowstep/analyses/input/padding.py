@@ -2,7 +2,8 @@
 
 What is taken for padding: places that a mask of the same shape marks, all of which hold one value; or runs of one value at the end (or the
 beginning) of sequences, of several lengths, where that value stands nowhere else in any sequence that was looked at. Counts of words,
-categories and features have their zeros anywhere; blocks of a text have no such run.
+categories and features have their zeros anywhere; blocks of a text have no such run. Where the tokens of the same places have none, what
+has one are labels, of which the loss leaves some out (those of a question, say).
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
     if rows.is_empty():
         return None
     looks = rows["time_ns"].n_unique()
-    arrays = [array for _, array in rows.filter(pl.col("lengths").is_not_null()).group_by("array") if _is_padding(array, looks)]
+    ending = rows.filter(pl.col("lengths").is_not_null()).group_by("array")
+    arrays = [array for _, array in ending if _is_padding(array, looks) and not _are_labels(array, rows)]
     shapes = timeline.table("graph_shapes").filter(pl.col("process") == trainer.process)
     weights = trainer.facts.graph_elements or 0
     return PaddingLook(looks=looks, found=tuple(_measured(_whole(array, rows), shapes, weights) for array in _apart(arrays)))
@@ -103,6 +105,16 @@ def _is_padding(array: pl.DataFrame, looks: int) -> bool:
     is_clear = not (array["inside"] > 0).any() and (array["values"] >= FEWEST_VALUES).any()
     shortest = float((array["lengths"].list.min() / array["length"]).min() or 0.0)  # type: ignore[arg-type]
     return is_clear and len(lengths) >= FEWEST_SEQUENCES and lengths.n_unique() >= FEWEST_LENGTHS and shortest <= SHORTEST_LEFT
+
+
+def _are_labels(array: pl.DataFrame, rows: pl.DataFrame) -> bool:
+    """Whether another array of as many places never ends in a run; by a mask tokens may end whatever else stands there (their positions),
+    but no token is negative.
+    """
+    if array["mask"].all() and (array["value"] >= 0).any():
+        return False
+    full = rows.filter(pl.col("lengths").is_null().all().over("array"))
+    return 2 * full.join(array, on=["time_ns", "rows", "length"], how="semi")["time_ns"].n_unique() >= array.height
 
 
 def _places(array: pl.DataFrame) -> float:

@@ -138,3 +138,25 @@ def test_inputs_and_what_is_said_of_each_of_their_places_are_one(tmp_path: Path)
 
     assert look is not None
     assert [(found.length, found.value, found.by_mask) for found in look.found] == [(100, 0, True), (50, 0, False)]
+
+
+def _full(number: int, **changes: int) -> dict[str, Any]:
+    return {"array": number, "rows": 32, "length": 100, "mask": False, **changes}
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_labels_that_the_loss_leaves_out_are_no_padding_where_each_place_holds_a_token(tmp_path: Path, mask: bool) -> None:
+    labels = _array(array=1, value=-100, side=-1, mask=mask)
+    beside_tokens, alone = _look(tmp_path / "tokens", _full(0), labels), _look(tmp_path / "alone", labels, _full(2, length=50))
+
+    assert beside_tokens is not None
+    assert beside_tokens.found == ()
+    assert alone is not None
+    assert len(alone.found) == 1
+
+
+def test_tokens_that_a_mask_hides_are_padding_whatever_their_positions_are(tmp_path: Path) -> None:
+    look = _look(tmp_path, _array(mask=True), _full(1))
+
+    assert look is not None
+    assert len(look.found) == 1

@@ -58,17 +58,16 @@ def look_for_padding(batch: Any) -> list[dict[str, Any]]:
     ends = functools.cache(lambda mark, along: _marked(lines(mark, along)))
     found = []
     for each in arrays:
-        if each.dtype in _WHOLE:
+        # Zeros and ones alone say something of places, and stand in none.
+        if each.dtype in _WHOLE and each not in marks:
             masks = [mark for mark in marks if mark.shape == each.shape]
-            # Zeros and ones alone say something of places, and are none.
-            known = None if each in masks else _look(each, masks[:_MOST_MASKS], lines, ends)
-            found.append({"array": each.number, **(known or _nothing_of(each))})
+            found.append({"array": each.number, **_look(each, masks[:_MOST_MASKS], lines, ends)})
     return found
 
 
 def _look(
     each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines, ends_of: Callable[[SequenceArray, int], list[_Ends]]
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """By a mask, else by runs of a value that is nowhere else, else by any; sequences lie along the last dimension, or, time first, not."""
     seen = []
     for along in (1, 0):
@@ -82,10 +81,8 @@ def _look(
             seen.append({**of, **known, "mask": False})
             if not known["inside"]:
                 break
-    return min(seen, key=lambda found: found["inside"] > 0, default=None)
-
-
-def _nothing_of(each: SequenceArray) -> dict[str, Any]:
+    if seen:
+        return min(seen, key=lambda found: found["inside"] > 0)
     return {"rows": each.shape[0], "length": each.shape[1], "mask": False}
 
 
