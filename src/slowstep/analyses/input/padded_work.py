@@ -69,6 +69,8 @@ _Row = tuple[list[int], int, int, int]
 def _work(graph: list[_Row], nodes: int, weights: int, batch: Batch, uses: int | None) -> PaddedWork:
     layout = find_layout([(tuple(shape), products > 0) for shape, _, _, products in graph], batch)
     turns, power = _turns(graph, batch, uses), np.array([layout.exponent(shape) for shape, *_ in graph])
+    if layout.is_fixed:
+        turns, power = np.zeros_like(turns), np.zeros_like(power)
     loops = (power == 0) & turns
     sizes = np.array([(count, elements, products) for _, count, elements, products in graph], dtype=np.float64)
     # What is written down are the commonest shapes; the other nodes are there all the same.

@@ -29,13 +29,20 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """How a graph lays out the sequences of a batch. `flat` are its shapes of two dimensions, `channels` those of its convolutions, each
-    with how many dimensions their values have.
+    """How a graph lays out the sequences of a batch. `shapes` are all of its values, `channels` those of its convolutions, each with how
+    many dimensions their values have.
     """
 
     batch: Batch
-    flat: frozenset[Shape]
+    shapes: frozenset[Shape]
     channels: frozenset[tuple[int, int]]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all places of a sequence are made one row, as a layer takes them that has weights for each place: it takes no fewer."""
+        rows, length = self.batch.rows, self.batch.length
+        wide = [shape[1] // length for shape in self.shapes if len(shape) == 2 and shape[0] == rows and shape[1] % length == 0]
+        return any(each > 1 and {(rows, length, each), (rows, each, length)} & self.shapes for each in wide)
 
     def exponent(self, shape: Sequence[int]) -> int:
         """How often the length is among the dimensions, 0 to 2: twice where each place is held against each."""
@@ -69,12 +76,12 @@ class Layout:
 
     def _has_width(self, shape: Sequence[int]) -> bool:
         """Whether the last dimension are features: what is given to a product with weights, or comes of it, was laid out as rows of them."""
-        return (math.prod(shape[:-1]), shape[-1]) in self.flat
+        return (math.prod(shape[:-1]), shape[-1]) in self.shapes
 
     def _is_flattened(self, shape: Sequence[int]) -> bool:
         """Whether the graph holds as many elements as a row for each place, too."""
         elements, rows = math.prod(shape), self.batch.rows
-        return any((rows * size, elements // (rows * size)) in self.flat for size in {*filter(self._is_near, shape), self.batch.length})
+        return any((rows * size, elements // (rows * size)) in self.shapes for size in {*filter(self._is_near, shape), self.batch.length})
 
     def _holds_all(self, shape: Sequence[int]) -> bool:
         """Whether it has a row for each place of all sequences, or for each head of each.
@@ -88,10 +95,10 @@ class Layout:
 
 
 def find_layout(shapes: Iterable[tuple[Shape, bool]], batch: Batch) -> Layout:
-    """Of the shapes of a graph, each with whether it comes of a product with weights: those of more than two dimensions of convolutions."""
+    """Of the shapes of a graph, each with whether it comes of a product with weights: of more than two dimensions only convolutions' do."""
     found = list(shapes)
     return Layout(
         batch=batch,
-        flat=frozenset(shape for shape, _ in found if len(shape) == 2),
+        shapes=frozenset(shape for shape, _ in found),
         channels=frozenset((len(shape), shape[1]) for shape, is_product in found if is_product and len(shape) > 2),
     )

@@ -14,9 +14,13 @@ How the gain is predicted:
     workers need per step. Those costs are a processor's: on an accelerator the interval begins at no gain.
 When it is wrong:
     A model that leaves padding out itself (packed sequences, nested tensors) is not told by its shapes in every case. Batches that a script
-    makes without torch's loader are not looked at, nor are sequences of vectors, or in objects of its own classes. A mask of other values
-    than zeros and ones is none, and where the value that fills also stands inside a sequence nothing is said without one. Of compiled
-    models nobody tells the shapes. Shapes that change from batch to batch are compiled or planned for anew by some backends.
+    makes without torch's loader are not looked at, nor are fewer than four sequences, sequences of vectors or of zeros and ones, or what is
+    in objects of a script's own classes. A mask of other values than zeros and ones is none. Without one nothing is said where the value
+    that fills also stands inside a sequence, where another array of the same places is full, or where sequences only rise or fall. What ends
+    in a state that lasts (a customer who has left) looks like padding. Where widths, heads or pixels are as many as places the work on them
+    is not counted; of compiled models nobody tells the shapes. Models with weights for each place take no shorter sequences, and nothing is
+    found in them; others may do so by a table of places that is added whole, and then need a change. Shapes that change from batch to batch
+    are compiled or planned for anew by some backends.
 What to try:
     Padding in the function that collates, up to the longest sequence of the batch; then sequences of like length in one batch.
 """

@@ -91,6 +91,15 @@ def test_samples_by_features_as_many_as_places_do_not_grow(tmp_path: Path) -> No
     assert look.found[0].work.most.linear == 0.0
 
 
+def test_a_model_with_weights_for_each_place_takes_no_shorter_sequences(tmp_path: Path) -> None:
+    sequences = [[32, 100, 64], 1, 32 * 100 * 64, 0]
+    flattened, kept = (_look(tmp_path / str(width), _array(), shapes=[*SHAPES, sequences, [[32, width], 1, 1, 0]]) for width in (6400, 640))
+
+    assert flattened is not None
+    assert kept is not None
+    assert [look.found[0].work.most.linear > 0 for look in (flattened, kept) if look.found[0].work is not None] == [False, True]
+
+
 def test_a_loop_over_places_grows_with_them(tmp_path: Path) -> None:
     loop = [[[32, 64], 300, 300 * 32 * 64, 0]]
     look = _look(tmp_path, _array(), shapes=loop)
