@@ -414,6 +414,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
             column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
             column("synced", pl.Boolean, "it shares its gradients; null where unknown, as of several models", nullable=True),
+            column("is_anew", pl.Boolean, "it shares them, and is known to have had none to add them to"),
         ),
     ),
 )

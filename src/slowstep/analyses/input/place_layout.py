@@ -75,7 +75,7 @@ class Layout:
         return (len(shape), shape[1]) in self.channels
 
     def _has_width(self, shape: Sequence[int]) -> bool:
-        """Whether the last dimension are features: what is given to a product with weights, or comes of it, was laid out as rows of them."""
+        """Whether the last dimension are features: what products with weights take and give was laid out as rows of them."""
         return (math.prod(shape[:-1]), shape[-1]) in self.shapes
 
     def _is_flattened(self, shape: Sequence[int]) -> bool:

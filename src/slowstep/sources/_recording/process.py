@@ -60,12 +60,13 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
             cpu_ns=r["a"],
             delay_ns=known(r["b"]),
             synced=[_SYNCED.get(int(each)) for each in r["extra"]],
+            is_anew=[int(each) == fmt.SYNCED_ANEW for each in r["extra"]],
         ),
         **line_tables(process, notes),
     }
 
 
-_SYNCED = {fmt.SYNCED: True, fmt.UNSYNCED: False}
+_SYNCED = {fmt.SYNCED: True, fmt.SYNCED_ANEW: True, fmt.UNSYNCED: False}
 
 
 def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:

@@ -19,7 +19,9 @@ def _array(**changes: Any) -> dict[str, Any]:
     return {"array": 0, "rows": 32, "length": 100, **of_runs, "mask": False, **changes}
 
 
-def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES, **graph: int) -> PaddingLook | None:
+def _look(
+    folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES, **graph: int
+) -> PaddingLook | None:
     events = Events(folder)
     events.loader()
     end = 0.0
