@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.input.padded_work import Exponents, PaddedWork, find_padded_work
-from slowstep.analyses.input.place_layout import Batch
+from slowstep.analyses.input.place_layout import OFF_BY, Batch
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -89,11 +89,21 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
 
 
 def _apart(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """One of those that have as many places, as tokens and what is to be said of them: by a mask, where one has it."""
-    found: dict[int, pl.DataFrame] = {}
+    """One of those that have as many places, or shifted by one, as tokens and what is to be said of them: by a mask, where one has it."""
+    found: list[pl.DataFrame] = []
     for array in sorted(arrays, key=lambda array: (not array["mask"].any(), int(array["array"][0]))):
-        found.setdefault(round(_places(array)), array)
-    return sorted(found.values(), key=_places, reverse=True)
+        if not any(_are_alike(array, other) for other in found):
+            found.append(array)
+    return sorted(found, key=_places, reverse=True)
+
+
+def _are_alike(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether the same dimensions of a graph would be taken for the length of both."""
+    (rows, length), (other_rows, other_length) = (
+        [float(array[name].mean() or 0.0) for name in ("rows", "length")]  # type: ignore[arg-type]
+        for array in (one, other)
+    )
+    return round(rows) == round(other_rows) and abs(length - other_length) <= OFF_BY
 
 
 def _is_padding(array: pl.DataFrame, looks: int) -> bool:

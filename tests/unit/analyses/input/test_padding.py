@@ -145,7 +145,10 @@ def test_runs_that_chance_may_give_are_no_padding_but_by_a_mask(tmp_path: Path, 
 
 
 def test_inputs_and_what_is_said_of_each_of_their_places_are_one(tmp_path: Path) -> None:
-    look = _look(tmp_path, _array(mask=True), _array(array=1, value=-100), _array(array=2, length=50, lengths=[10, 20, 25, 30, 40, 45] * 6))
+    shifted = _array(array=3, length=99)
+    look = _look(
+        tmp_path, _array(mask=True), _array(array=1, value=-100), shifted, _array(array=2, length=50, lengths=[10, 20, 25, 30, 40, 45] * 6)
+    )
 
     assert look is not None
     assert [(found.length, found.value, found.by_mask) for found in look.found] == [(100, 0, True), (50, 0, False)]
