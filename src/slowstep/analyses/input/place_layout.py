@@ -75,8 +75,8 @@ class Layout:
         return (len(shape), shape[1]) in self.channels
 
     def _has_width(self, shape: Sequence[int]) -> bool:
-        """Whether the last dimension are features: what products with weights take and give was laid out as rows of them."""
-        return (math.prod(shape[:-1]), shape[-1]) in self.shapes
+        """Whether the last dimension may be features: what products with weights take and give is laid out as rows of them."""
+        return any(len(each) == 2 and each[1] == shape[-1] for each in self.shapes)
 
     def _is_flattened(self, shape: Sequence[int]) -> bool:
         """Whether the graph holds as many elements as a row for each place, too."""
@@ -91,7 +91,9 @@ class Layout:
         places, rest = divmod(shape[0], self.batch.rows)
         if rest or not places:
             return False
-        return self._is_near(places) or (places > self.batch.length and self._is_flattened(shape))
+        if self._is_near(places) and len(shape) <= 2:
+            return True
+        return places >= self.batch.length - OFF_BY and self._is_flattened(shape)
 
 
 def find_layout(shapes: Iterable[tuple[Shape, bool]], batch: Batch) -> Layout:
