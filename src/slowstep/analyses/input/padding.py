@@ -80,12 +80,19 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
     )
     if rows.is_empty():
         return None
-    looks = rows["time_ns"].n_unique()
-    ending = rows.filter(pl.col("lengths").is_not_null()).group_by("array")
-    arrays = [array for _, array in ending if _is_padding(array, looks) and not _are_labels(array, rows)]
+    loaders = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "loader").unique("iterator")
+    of_loaders = rows.join(loaders, on="iterator", how="left").partition_by("loader")
+    arrays = [array for of_loader in of_loaders for array in _padded_arrays(of_loader)]
     shapes = timeline.table("graph_shapes").filter(pl.col("process") == trainer.process)
     weights = trainer.facts.graph_elements or 0
-    return PaddingLook(looks=looks, found=tuple(_measured(_whole(array, rows), shapes, weights) for array in _apart(arrays)))
+    return PaddingLook(looks=rows["time_ns"].n_unique(), found=tuple(_measured(array, shapes, weights) for array in _apart(arrays)))
+
+
+def _padded_arrays(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """Of the batches of one loader."""
+    looks = rows["time_ns"].n_unique()
+    ending = rows.filter(pl.col("lengths").is_not_null()).partition_by("array")
+    return [_whole(array, rows) for array in ending if _is_padding(array, looks) and not _are_labels(array, rows)]
 
 
 def _apart(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:

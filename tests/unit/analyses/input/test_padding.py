@@ -56,6 +56,21 @@ def test_the_share_of_padding_and_what_shorter_batches_leave(tmp_path: Path) -> 
     assert not found.is_dynamic
 
 
+def test_arrays_of_two_loaders_are_not_taken_for_one(tmp_path: Path) -> None:
+    events = Events(tmp_path)
+    end = 0.0
+    for loader in range(2):
+        events.loader(iterator=loader, loader=loader)
+    for k in range(12):
+        end = events.step(end, batch=k // 2, iterator=k % 2)
+        arrays = [_array() if k % 2 else _full(0, length=300)]
+        events.trainer.lines.append({"kind": "padded", "at_ns": at(10.0 * k), "iterator": k % 2, "batch": k // 2, "arrays": arrays})
+    look = measure_recording(events.timeline(), warmup=0).input.padding
+
+    assert look is not None
+    assert [(found.batches, found.length, found.longest) for found in look.found] == [(6, 100, 80)]
+
+
 def test_batches_that_are_as_long_as_their_longest_sequence_are_padded_dynamically(tmp_path: Path) -> None:
     look = _look(tmp_path, _array(length=80), shapes=[])
 
