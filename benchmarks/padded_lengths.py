@@ -24,7 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from slowstep.analyses.input import padded_work
-from slowstep.analyses.input.padded_work import Batch, find_padded_work
+from slowstep.analyses.input.padded_work import find_padded_work
+from slowstep.analyses.input.place_layout import Batch
 from slowstep.calibration import computing
 from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below

@@ -81,6 +81,7 @@ STEP_TABLES: tuple[Table, ...] = (
             column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
             column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
             column("synced", pl.Boolean, "it shares its gradients; null where unknown, as of several models", nullable=True),
+            column("is_anew", pl.Boolean, "it shares them, and is known to have had none to add them to"),
         ),
     ),
     Table(
@@ -102,6 +103,7 @@ STEP_TABLES: tuple[Table, ...] = (
             PROCESS,
             TIME,
             column("nodes", pl.Int64, "nodes below that loss in all"),
+            column("uses", pl.Int64, "operations that use the value used most; null in recordings of before", nullable=True),
             column("shape", pl.List(pl.Int64), "the shape"),
             column("count", pl.Int64, "values of that shape"),
             column("elements", pl.Int64, "their elements, in all"),

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
+from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes, most_uses
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below
+from slowstep.frameworks.torch.inside._loader import padded
 from slowstep.frameworks.torch.inside._loader.padded import look_for_padding
 
 LENGTHS = [12, 3, 7, 20, 5, 9, 11, 2]
@@ -120,3 +121,52 @@ def test_the_shapes_of_a_graph_tell_products_with_weights() -> None:
 
     assert shapes[160, 32] == (1, 160 * 32, 160 * (16 * 32 + 32))
     assert shapes[8, 20, 16][1:] == (8 * 20 * 16 * shapes[8, 20, 16][0], 0)
+
+
+def test_sequences_beside_the_texts_that_they_were_made_of_are_found() -> None:
+    assert look_for_padding({"text": [f"text {k}" for k in range(256)], "ids": torch.tensor(_sequences())})[0]["lengths"] == LENGTHS
+
+
+@pytest.mark.parametrize("down", [False, True], ids=["rises", "falls"])
+def test_what_rises_or_falls_to_a_bound_and_stays_there_has_not_ended(down: bool) -> None:
+    rises = torch.arange(20) * torch.arange(6, 14)[:, None]
+    levels = (100 - rises).clamp(min=0) if down else rises.clamp(max=100)
+
+    assert "lengths" not in look_for_padding(levels)[0]
+
+
+def test_a_recurrence_uses_its_weights_for_each_place_and_layers_each_their_own() -> None:
+    values = torch.nn.Embedding(90, 16)(torch.tensor(_sequences()))
+    layers = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()) for _ in range(20)))
+    losses = torch.nn.GRU(16, 16, batch_first=True)(values)[0].mean(), layers(values.mean(1)).mean()
+
+    loop, deep = (most_uses(nodes_below(loss, MOST_NODES) or set()) for loss in losses)
+
+    assert loop >= 20
+    assert deep < 4
+
+
+def test_a_mask_is_no_sequence_even_where_another_one_hides_a_part_of_it() -> None:
+    earlier = torch.ones(20, 20, dtype=torch.int64).tril()
+
+    assert all("lengths" not in each for each in look_for_padding([earlier, earlier.bool()]))
+
+
+def test_a_look_at_many_arrays_takes_no_longer_than_at_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal read
+        lines = lines_of(*args, **kwargs)
+        read += sum(map(len, lines))
+        return lines
+
+    lines_of = padded._lines
+    monkeypatch.setattr(padded, "_lines", counted)
+
+    rows = random.Random(0).sample(_sequences() * 500, 4000)
+    found = look_for_padding([torch.tensor(rows) for _ in range(64)])
+
+    assert len(found) == 64
+    assert all(len(each["lengths"]) > 50 for each in found)
+    assert 0 < read <= padded._MOST_IN_ALL

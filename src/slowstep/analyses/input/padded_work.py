@@ -1,9 +1,9 @@
 """What of forward and backward grows with the length of sequences: by the shapes of what their operations give.
 
 A graph's time is taken for a sum over its operations, its elements and its products with weights, with what each of them costs
-(calibration/computing.py); how far those costs may be off widens the share. What has the length among its dimensions, or sequences times
-length, grows with it; what has it twice, with its square. What is made anew for each place by a loop (a recurrence) has as many values of
-one shape as the sequence has places.
+(calibration/computing.py); how far those costs may be off widens the share. What has the length where sequences have theirs
+(place_layout.py) grows with it; what has it twice, with its square. What is made anew for each place by a loop (a recurrence) has as many
+values of one shape as the sequence has places, of weights that are used as often.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.input.place_layout import OFF_BY, Batch, find_layout
 from slowstep.calibration import computing
 
 NODE, ELEMENT, PRODUCT = computing.DISPATCH, computing.GIVEN_ELEMENT, computing.WEIGHT_PRODUCT
 WEIGHT = computing.LAYING_OUT
 # The least of what the dispatch of a node takes, of the same measurements as its usual one.
 LEAST_NODE_NS = 7_000.0
-# Labels that are shifted, tokens that are put before the sequence.
-OFF_BY = 1
 # Values of one shape, by the length: at least two are given in each turn of a loop over places.
 PER_PLACE = 2
 SHORTEST_LOOP = 16
@@ -48,15 +46,6 @@ class PaddedWork:
     most: Exponents
 
 
-class Batch(NamedTuple):
-    """One that was looked at: its sequences, their places, how many are filled in all (None: not known), and how many of the fullest."""
-
-    rows: int
-    length: int
-    filled: int | None
-    longest: int
-
-
 def find_padded_work(shapes: pl.DataFrame, batches: list[tuple[int, Batch]], weights: int) -> PaddedWork | None:
     """By the graphs of passes after batches that were looked at (`batches`, each with when that was): of each the batch fits that most of
     its work grows with. `weights` are the elements of its parameters, of which each gets a gradient however long a sequence is.
@@ -64,10 +53,10 @@ def find_padded_work(shapes: pl.DataFrame, batches: list[tuple[int, Batch]], wei
     A script may ask for a batch ahead of the one that it trains on, hence the last two before each pass.
     """
     found = []
-    for (time_ns, nodes), graph in shapes.group_by("time_ns", "nodes"):
+    for (time_ns, nodes, uses), graph in shapes.group_by("time_ns", "nodes", "uses"):
         before = [batch for at_ns, batch in batches if at_ns <= int(str(time_ns))][-2:]
         rows = list(graph.select("shape", "count", "elements", "products").iter_rows())
-        fitting = [_work(rows, int(str(nodes)), weights, batch) for batch in before]
+        fitting = [_work(rows, int(str(nodes)), weights, batch, None if uses is None else int(str(uses))) for batch in before]
         found += [max(fitting, key=lambda work: _grows(work.usual))] if fitting else []
     if not found:
         return None
@@ -77,8 +66,11 @@ def find_padded_work(shapes: pl.DataFrame, batches: list[tuple[int, Batch]], wei
 _Row = tuple[list[int], int, int, int]
 
 
-def _work(graph: list[_Row], nodes: int, weights: int, batch: Batch) -> PaddedWork:
-    turns, power = _turns(graph, batch), np.array([_exponent(shape, batch) for shape, *_ in graph])
+def _work(graph: list[_Row], nodes: int, weights: int, batch: Batch, uses: int | None) -> PaddedWork:
+    layout = find_layout([(tuple(shape), products > 0) for shape, _, _, products in graph], batch)
+    turns, power = _turns(graph, batch, uses), np.array([layout.exponent(shape) for shape, *_ in graph])
+    if layout.is_fixed:
+        turns, power = np.zeros_like(turns), np.zeros_like(power)
     loops = (power == 0) & turns
     sizes = np.array([(count, elements, products) for _, count, elements, products in graph], dtype=np.float64)
     # What is written down are the commonest shapes; the other nodes are there all the same.
@@ -108,30 +100,15 @@ def _grows(exponents: Exponents) -> float:
     return exponents.linear + exponents.square
 
 
-def _exponent(shape: list[int], batch: Batch) -> int:
-    """How often the length is among the dimensions.
-
-    Two dimensions of which one is as long may be samples and features: of those only all places of all sequences count.
-    """
-    near = range(batch.length - OFF_BY, batch.length + OFF_BY + 1)
-    times = sum(each in near for each in shape) if len(shape) > 2 else 0
-    if not times and any(each % batch.rows == 0 and _is_multiple(each // batch.rows, near) for each in shape if each >= batch.rows):
-        times = 1
-    return min(times, 2)
-
-
-def _is_multiple(each: int, near: range) -> bool:
-    """Of all places once, or once for each head."""
-    return each in near or (each >= near.stop and each % near[OFF_BY] == 0)
-
-
-def _turns(graph: list[_Row], batch: Batch) -> NDArray[np.bool_]:
+def _turns(graph: list[_Row], batch: Batch, uses: int | None) -> NDArray[np.bool_]:
     """Which shapes a loop over places gives: those of as many rows as the batch or, packed, of fewer, and alike in all else.
 
-    Of packed sequences there are as many turns as the longest has places, however long they are made.
+    Of packed sequences there are as many turns as the longest has places, however long they are made. Where no value is used so often
+    (`uses`, None is unknown) many layers are alike.
     """
     is_packed = batch.filled is not None and any(batch.filled in shape and products for shape, _, _, products in graph)
-    if batch.length < SHORTEST_LOOP or (is_packed and batch.longest < batch.length - OFF_BY):
+    is_shorter = is_packed and batch.longest < batch.length - OFF_BY
+    if batch.length < SHORTEST_LOOP or is_shorter or (uses is not None and uses < batch.length - OFF_BY):
         return np.zeros(len(graph), np.bool_)
     counts: Counter[tuple[int, ...]] = Counter()
     for shape, count, _, _ in graph:

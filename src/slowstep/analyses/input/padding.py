@@ -2,7 +2,8 @@
 
 What is taken for padding: places that a mask of the same shape marks, all of which hold one value; or runs of one value at the end (or the
 beginning) of sequences, of several lengths, where that value stands nowhere else in any sequence that was looked at. Counts of words,
-categories and features have their zeros anywhere; blocks of a text have no such run.
+categories and features have their zeros anywhere; blocks of a text have no such run. Where the tokens of the same places have none, what
+has one are labels, of which the loss leaves some out (those of a question, say).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.padded_work import Batch, Exponents, PaddedWork, find_padded_work
+from slowstep.analyses.input.padded_work import Exponents, PaddedWork, find_padded_work
+from slowstep.analyses.input.place_layout import OFF_BY, Batch
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -78,19 +80,37 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
     )
     if rows.is_empty():
         return None
-    looks = rows["time_ns"].n_unique()
-    arrays = [array for _, array in rows.filter(pl.col("lengths").is_not_null()).group_by("array") if _is_padding(array, looks)]
+    loaders = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "loader").unique("iterator")
+    of_loaders = rows.join(loaders, on="iterator", how="left").partition_by("loader")
+    arrays = [array for of_loader in of_loaders for array in _padded_arrays(of_loader)]
     shapes = timeline.table("graph_shapes").filter(pl.col("process") == trainer.process)
     weights = trainer.facts.graph_elements or 0
-    return PaddingLook(looks=looks, found=tuple(_measured(_whole(array, rows), shapes, weights) for array in _apart(arrays)))
+    return PaddingLook(looks=rows["time_ns"].n_unique(), found=tuple(_measured(array, shapes, weights) for array in _apart(arrays)))
+
+
+def _padded_arrays(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """Of the batches of one loader."""
+    looks = rows["time_ns"].n_unique()
+    ending = rows.filter(pl.col("lengths").is_not_null()).partition_by("array")
+    return [_whole(array, rows) for array in ending if _is_padding(array, looks) and not _are_labels(array, rows)]
 
 
 def _apart(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """One of those that have as many places, as tokens and what is to be said of them: by a mask, where one has it."""
-    found: dict[int, pl.DataFrame] = {}
+    """One of those that have as many places, or shifted by one, as tokens and what is to be said of them: by a mask, where one has it."""
+    found: list[pl.DataFrame] = []
     for array in sorted(arrays, key=lambda array: (not array["mask"].any(), int(array["array"][0]))):
-        found.setdefault(round(_places(array)), array)
-    return sorted(found.values(), key=_places, reverse=True)
+        if not any(_are_alike(array, other) for other in found):
+            found.append(array)
+    return sorted(found, key=_places, reverse=True)
+
+
+def _are_alike(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether the same dimensions of a graph would be taken for the length of both."""
+    (rows, length), (other_rows, other_length) = (
+        [float(array[name].mean() or 0.0) for name in ("rows", "length")]  # type: ignore[arg-type]
+        for array in (one, other)
+    )
+    return round(rows) == round(other_rows) and abs(length - other_length) <= OFF_BY
 
 
 def _is_padding(array: pl.DataFrame, looks: int) -> bool:
@@ -102,6 +122,16 @@ def _is_padding(array: pl.DataFrame, looks: int) -> bool:
     is_clear = not (array["inside"] > 0).any() and (array["values"] >= FEWEST_VALUES).any()
     shortest = float((array["lengths"].list.min() / array["length"]).min() or 0.0)  # type: ignore[arg-type]
     return is_clear and len(lengths) >= FEWEST_SEQUENCES and lengths.n_unique() >= FEWEST_LENGTHS and shortest <= SHORTEST_LEFT
+
+
+def _are_labels(array: pl.DataFrame, rows: pl.DataFrame) -> bool:
+    """Whether another array of as many places never ends in a run; by a mask tokens may end whatever else stands there (their positions),
+    but no token is negative.
+    """
+    if array["mask"].all() and (array["value"] >= 0).any():
+        return False
+    full = rows.filter(pl.col("lengths").is_null().all().over("array"))
+    return 2 * full.join(array, on=["time_ns", "rows", "length"], how="semi")["time_ns"].n_unique() >= array.height
 
 
 def _places(array: pl.DataFrame) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -19,7 +20,7 @@ LEAST = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientSyncs:
-    """Of the usual step: its backward passes, and how many of them share gradients.
+    """Of the usual step: its backward passes whose gradients it updates by, and how many of them share gradients.
 
     `early_ns` is what the training thread was blocked in those that share and are not the last, per step; `exchange_ns` is at least the
     exchange in them, and `queued_ns` what they waited for a core besides, which the backend's threads use.
@@ -43,6 +44,8 @@ def find_gradient_syncs(timeline: Timeline, trainer: Trainer, steps: Steps) -> G
     step = np.searchsorted(steps.edges_ns, rows["start_ns"].to_numpy(), side="right") - 1
     inside = (step >= 0) & (step < steps.stretches)
     rows, step = rows.filter(pl.Series(inside)), step[inside]
+    kept = _accumulated(rows["is_anew"].to_numpy(), step)
+    rows, step = rows.filter(pl.Series(kept)), step[kept]
     if rows.is_empty() or rows["synced"].is_not_null().mean() < KNOWN_FROM or updates["optimizer"].n_unique() > 1:  # type: ignore[operator]
         return None
     synced = rows["synced"].fill_null(False).to_numpy()
@@ -62,7 +65,17 @@ def find_gradient_syncs(timeline: Timeline, trainer: Trainer, steps: Steps) -> G
     )
 
 
-def _per_step(step: np.ndarray[tuple[int], np.dtype[np.int64]], steps: Steps, weights: Floats | None = None) -> Floats:
+def _accumulated(is_anew: NDArray[np.bool_], step: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which passes add to the gradients that the update takes: those before another one that begins anew were for something else, as to
+    look for a worse place nearby.
+    """
+    at = np.arange(len(step))
+    last = np.zeros(int(step.max(initial=0)) + 1, np.int64)
+    np.maximum.at(last, step[is_anew], at[is_anew])
+    return np.asarray(at >= last[step])
+
+
+def _per_step(step: NDArray[np.int64], steps: Steps, weights: Floats | None = None) -> Floats:
     summed = np.bincount(step, weights=weights, minlength=steps.stretches)
     return summed.astype(np.float64)[~steps.excluded]
 

@@ -1,9 +1,9 @@
 """Every backward pass of a step shares gradients, once would do.
 
 What it sees:
-    A model in DistributedDataParallel, the only one of its process, in a job of several ranks, whose usual step makes two and more backward
-    passes that share gradients. What the training thread was blocked in those before the last holds at least 3 % of the window
-    (docs/definitions.md). Where that is not measured, as on an accelerator, it is advice.
+    A model in DistributedDataParallel, the only one of its process, in a job of several ranks, whose usual step adds up the gradients of
+    two and more backward passes that share them. What the training thread was blocked in those before the last holds at least 3 % of the
+    window (docs/definitions.md). Where that is not measured, as on an accelerator, it is advice.
 Why it costs:
     Accumulated gradients are summed over the ranks in each pass, as many bytes as at the end, and each time all wait for the slowest.
 How the gain is predicted:
@@ -11,9 +11,10 @@ How the gain is predicted:
     passes waits that waits least: what is waited for other ranks may have to be waited for at the last pass as well. At best the passes
     need not wait for the cores either that the backend's threads use. B is what the loader's workers need per step.
 When it is wrong:
-    A backward may be blocked by something else. Of models that are sharded (FSDP), of several in one process, of several optimizers, and of
-    losses that pass through one forward's graph in turns nothing is said. Without sharing each rank keeps whole gradients until
-    the last pass: sharded ones then need more memory, these do not.
+    A backward may be blocked by something else. Of models that are sharded (FSDP), of several in one process, of several optimizers, and
+    of losses that pass through one forward's graph in turns nothing is said, nor of passes whose gradients are set to None before the
+    update takes others; such as are filled with zeros count as added. Without sharing each rank keeps whole gradients until the last
+    pass: sharded ones then need more memory, these do not.
 What to try:
     no_sync around forward and backward of all micro-batches but the last.
 """

@@ -11,6 +11,10 @@ from slowstep.prove.patch.source import NoPatch, ScriptSource, parsed
 
 PlainValue = bool | int | float | str | None
 
+# What does more than to give a value, and by which names what is called does: what follows may need that.
+_DOES_MORE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+_TAKES_AWAY = frozenset(("next", "pop", "popitem", "setdefault"))
+
 
 @dataclass(frozen=True, slots=True)
 class _Splice:
@@ -31,6 +35,8 @@ def edited(source: ScriptSource, call: ast.Call, changes: Mapping[str, PlainValu
         given = _given(call, name, takes, takes_any=takes_any)
         if given is None:
             new[name] = value
+        elif any(map(_does_more, ast.walk(given))):
+            raise NoPatch(f"what is given for {name} there does more than to give a value")
         elif not (isinstance(given, ast.Constant) and given.value == value and type(given.value) is type(value)):
             splices.append(_Splice(*_span(source, given), _written(value)))
     if new:
@@ -57,6 +63,13 @@ def _given(call: ast.Call, name: str, takes: Sequence[str], *, takes_any: bool) 
         raise NoPatch(f"the call is given * of something, which may hold {name}")
     by_place = dict(zip(takes, call.args, strict=False))
     return by_place.get(name)
+
+
+def _does_more(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        called = node.func
+        return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in _TAKES_AWAY
+    return isinstance(node, _DOES_MORE)
 
 
 def _written(value: PlainValue) -> str:

@@ -41,7 +41,7 @@ def _last_name(called: ast.expr, tree: ast.Module) -> str | None:
             return called.attr
         if not isinstance(called, ast.Name):
             return None
-        bound = list(_bindings(called.id, tree))
+        bound = list(dict.fromkeys(_bindings(called.id, tree)))
         if not bound:
             return called.id
         if len(bound) > 1:

@@ -62,7 +62,7 @@ TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 un
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 SHUTDOWN: Final = 17  # the end of an iterator's workers, or of what it holds, wherever it is dropped. a iterator (NO_ITERATOR unknown)
 # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown), extra whether it shares its
-# gradients: SYNCED or UNSYNCED, where that is known
+# gradients: SYNCED, SYNCED_ANEW or UNSYNCED, where that is known
 BACKWARD_CPU: Final = 20
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
@@ -126,6 +126,8 @@ READY_UNKNOWN: Final = 255
 SYNC_UNKNOWN: Final = 0
 SYNCED: Final = 1
 UNSYNCED: Final = 2
+# SYNCED, and no gradient was there before.
+SYNCED_ANEW: Final = 3
 
 # The control page: offset of each field. Single bytes and aligned 8-byte words only: both sides read without a lock.
 CONTROL_FILE: Final = "control"

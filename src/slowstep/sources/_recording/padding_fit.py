@@ -28,7 +28,7 @@ def _array_fits(each: dict[str, Any]) -> bool:
 
 def shapes_fit(note: dict[str, Any]) -> bool:
     """Whether its rows are a shape and three numbers each, none of them negative."""
-    return note["nodes"] >= 0 and all(
+    return _are_counts([note["nodes"], note.get("uses", 0)]) and all(
         isinstance(row, list) and len(row) == 4 and is_of(row[0], list[int]) and min([0, *row[0]]) >= 0 and _are_counts(row[1:])
         for row in note["shapes"]
     )

@@ -19,7 +19,7 @@ from slowstep.timeline.schema import TABLE
 # What aggregates are of.
 _COUNTED: Final = {fmt.WAIT: "wait", fmt.UPDATE: "update"}
 # Whether a backward pass shares its gradients.
-_SYNCED: Final = {fmt.SYNCED: True, fmt.UNSYNCED: False}
+_SYNCED: Final = {fmt.SYNCED: True, fmt.SYNCED_ANEW: True, fmt.UNSYNCED: False}
 Kinds = Callable[[int], Records]
 
 
@@ -141,8 +141,14 @@ def _slow_samples(process: int, r: Records) -> pl.DataFrame:
 
 
 def _backward_cpu(process: int, r: Records) -> pl.DataFrame:
-    synced = [_SYNCED.get(int(each)) for each in r["extra"]]
-    return frame("backward_cpu", **span(process, r), cpu_ns=r["a"], delay_ns=known(r["b"]), synced=synced)
+    return frame(
+        "backward_cpu",
+        **span(process, r),
+        cpu_ns=r["a"],
+        delay_ns=known(r["b"]),
+        synced=[_SYNCED.get(int(each)) for each in r["extra"]],
+        is_anew=[int(each) == fmt.SYNCED_ANEW for each in r["extra"]],
+    )
 
 
 def _graphs(process: int, r: Records) -> pl.DataFrame:

@@ -19,7 +19,9 @@ def _array(**changes: Any) -> dict[str, Any]:
     return {"array": 0, "rows": 32, "length": 100, **of_runs, "mask": False, **changes}
 
 
-def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES) -> PaddingLook | None:
+def _look(
+    folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int = 0, shapes: Any = SHAPES, **graph: int
+) -> PaddingLook | None:
     events = Events(folder)
     events.loader()
     end = 0.0
@@ -27,7 +29,7 @@ def _look(folder: Path, *arrays: dict[str, Any], looks: int = 4, iterator: int =
         end = events.step(end, batch=k)
     for k in range(looks):
         events.trainer.lines.append({"kind": "padded", "at_ns": at(10.0 * k), "iterator": iterator, "batch": k, "arrays": list(arrays)})
-    events.trainer.lines.append({"kind": "shapes", "at_ns": at(35.0), "nodes": 4, "shapes": shapes})
+    events.trainer.lines.append({"kind": "shapes", "at_ns": at(35.0), "nodes": 4, "shapes": shapes, **graph})
     return measure_recording(events.timeline(), warmup=0).input.padding
 
 
@@ -52,6 +54,21 @@ def test_the_share_of_padding_and_what_shorter_batches_leave(tmp_path: Path) -> 
     assert found.bucketed.places == pytest.approx((80 + 60 + 40 + 20) / 400)
     assert found.unpadded.places == pytest.approx(0.45)
     assert not found.is_dynamic
+
+
+def test_arrays_of_two_loaders_are_not_taken_for_one(tmp_path: Path) -> None:
+    events = Events(tmp_path)
+    end = 0.0
+    for loader in range(2):
+        events.loader(iterator=loader, loader=loader)
+    for k in range(12):
+        end = events.step(end, batch=k // 2, iterator=k % 2)
+        arrays = [_array() if k % 2 else _full(0, length=300)]
+        events.trainer.lines.append({"kind": "padded", "at_ns": at(10.0 * k), "iterator": k % 2, "batch": k // 2, "arrays": arrays})
+    look = measure_recording(events.timeline(), warmup=0).input.padding
+
+    assert look is not None
+    assert [(found.batches, found.length, found.longest) for found in look.found] == [(6, 100, 80)]
 
 
 def test_batches_that_are_as_long_as_their_longest_sequence_are_padded_dynamically(tmp_path: Path) -> None:
@@ -91,6 +108,15 @@ def test_samples_by_features_as_many_as_places_do_not_grow(tmp_path: Path) -> No
     assert look.found[0].work.most.linear == 0.0
 
 
+def test_a_model_with_weights_for_each_place_takes_no_shorter_sequences(tmp_path: Path) -> None:
+    sequences = [[32, 100, 64], 1, 32 * 100 * 64, 0]
+    flattened, kept = (_look(tmp_path / str(width), _array(), shapes=[*SHAPES, sequences, [[32, width], 1, 1, 0]]) for width in (6400, 640))
+
+    assert flattened is not None
+    assert kept is not None
+    assert [look.found[0].work.most.linear > 0 for look in (flattened, kept) if look.found[0].work is not None] == [False, True]
+
+
 def test_a_loop_over_places_grows_with_them(tmp_path: Path) -> None:
     loop = [[[32, 64], 300, 300 * 32 * 64, 0]]
     look = _look(tmp_path, _array(), shapes=loop)
@@ -98,6 +124,15 @@ def test_a_loop_over_places_grows_with_them(tmp_path: Path) -> None:
     assert look is not None
     assert look.found[0].work is not None
     assert look.found[0].work.usual.linear == pytest.approx(1.0)
+
+
+def test_layers_that_are_alike_are_no_loop_for_each_uses_weights_of_its_own(tmp_path: Path) -> None:
+    alike = [[[32, 64], 300, 300 * 32 * 64, 0]]
+    layers, loop = (_look(tmp_path / str(uses), _array(), shapes=alike, uses=uses) for uses in (3, 99))
+
+    assert layers is not None
+    assert loop is not None
+    assert [look.found[0].work.most.linear > 0 for look in (layers, loop) if look.found[0].work is not None] == [False, True]
 
 
 def test_a_loop_over_packed_sequences_is_no_longer_than_the_longest_already(tmp_path: Path) -> None:
@@ -125,7 +160,32 @@ def test_runs_that_chance_may_give_are_no_padding_but_by_a_mask(tmp_path: Path, 
 
 
 def test_inputs_and_what_is_said_of_each_of_their_places_are_one(tmp_path: Path) -> None:
-    look = _look(tmp_path, _array(mask=True), _array(array=1, value=-100), _array(array=2, length=50, lengths=[10, 20, 25, 30, 40, 45] * 6))
+    shifted = _array(array=3, length=99)
+    look = _look(
+        tmp_path, _array(mask=True), _array(array=1, value=-100), shifted, _array(array=2, length=50, lengths=[10, 20, 25, 30, 40, 45] * 6)
+    )
 
     assert look is not None
     assert [(found.length, found.value, found.by_mask) for found in look.found] == [(100, 0, True), (50, 0, False)]
+
+
+def _full(number: int, **changes: int) -> dict[str, Any]:
+    return {"array": number, "rows": 32, "length": 100, "mask": False, **changes}
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_labels_that_the_loss_leaves_out_are_no_padding_where_each_place_holds_a_token(tmp_path: Path, mask: bool) -> None:
+    labels = _array(array=1, value=-100, side=-1, mask=mask)
+    beside_tokens, alone = _look(tmp_path / "tokens", _full(0), labels), _look(tmp_path / "alone", labels, _full(2, length=50))
+
+    assert beside_tokens is not None
+    assert beside_tokens.found == ()
+    assert alone is not None
+    assert len(alone.found) == 1
+
+
+def test_tokens_that_a_mask_hides_are_padding_whatever_their_positions_are(tmp_path: Path) -> None:
+    look = _look(tmp_path, _array(mask=True), _full(1))
+
+    assert look is not None
+    assert len(look.found) == 1

@@ -13,7 +13,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.gradient_syncs import GradientSyncs
 from slowstep.diagnosis.rule import Judged
 from slowstep.parts import Part, PartKind
-from slowstep.record.writing.format import SYNC_UNKNOWN, SYNCED, UNSYNCED
+from slowstep.record.writing.format import SYNC_UNKNOWN, SYNCED, SYNCED_ANEW, UNSYNCED
 
 RULE = "sync-every-backward"
 WAITING = Part("gradient_sharing", PartKind.RANK_WAIT)
@@ -59,6 +59,19 @@ def test_passes_without_sharing_are_told_apart(tmp_path: Path) -> None:
 
     assert syncs is not None
     assert (syncs.backwards, syncs.synced, syncs.early_ns.sum()) == (3, 1, 0)
+
+
+def test_passes_whose_gradients_are_thrown_away_accumulate_nothing(tmp_path: Path) -> None:
+    away, added = (
+        _trained(tmp_path / str(at), *passes).sharing.syncs
+        for at, passes in enumerate(((SYNCED_ANEW, SYNCED_ANEW), (SYNCED_ANEW, SYNCED_ANEW, SYNCED)))
+    )
+
+    assert away is not None
+    assert (away.backwards, away.synced, away.early_ns.sum()) == (1, 1, 0)
+    assert added is not None
+    assert (added.backwards, added.synced) == (2, 2)
+    assert added.early_ns.mean() / MS == pytest.approx(7)
 
 
 @pytest.mark.parametrize(

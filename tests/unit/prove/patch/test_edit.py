@@ -72,6 +72,8 @@ def test_a_file_keeps_its_encoding(before: bytes, after: bytes) -> None:
         ("x = DataLoader(a, num_workers=1, **more)", r"\*\* of something, which may hold persistent_workers"),
         ("x = DataLoader(*a)", r"\* of something, which may hold num_workers"),
         ("x = DataLoader(a for a in b)", "a generator"),
+        ("x = DataLoader(a, num_workers=(n := 1), persistent_workers=True)", "does more than to give a value"),
+        ("x = DataLoader(a, num_workers=c.pop('w', 1), persistent_workers=True, **c)", "does more than to give a value"),
         ("x = DataLoader(a, num_workers=2, persistent_workers=True)", "given that already"),
         ("x = 1\rDataLoader(a)", "carriage return"),
         ("x = DataLoader(a", "cannot be read"),

@@ -40,12 +40,13 @@ def found(text: str, place: CallPlace) -> str | None:
         ("make = functools.partial(DataLoader, num_workers=0)", "make"),
         ("from torch.utils.data import DataLoader as Loader; make = partial(Loader)", "make"),
         ("class DataLoader: pass", "DataLoader"),
+        ("if new: from torchdata import DataLoader\nelse: from torch.utils.data import DataLoader", "DataLoader"),
     ],
 )
 def test_names_are_followed_through_the_file(before: str, called: str) -> None:
     line = f"x = f({called}(a))"
 
-    assert found(f"{before}\n{line}\n", place_of(2, len(line) - 1)) == f"{called}(a)"
+    assert found(f"{before}\n{line}\n", place_of(2 + before.count("\n"), len(line) - 1)) == f"{called}(a)"
 
 
 @pytest.mark.parametrize(

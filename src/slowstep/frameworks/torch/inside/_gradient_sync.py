@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.writing.format import SYNC_UNKNOWN, SYNCED, UNSYNCED
+from slowstep.record.writing.format import SYNC_UNKNOWN, SYNCED, SYNCED_ANEW, UNSYNCED
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 # Set by each forward with gradients: whether the backward after it is to share them. Not public, and only read.
 _PREPARED: Final = "require_forward_param_sync"
+_PARAMETERS: Final = "_module_parameters"
 _MOST: Final = 16
 
 
@@ -34,4 +36,13 @@ class SharedModels:
         prepared = living[0].__dict__.get(_PREPARED)
         if type(prepared) is not bool:
             return SYNC_UNKNOWN
-        return SYNCED if prepared else UNSYNCED
+        if not prepared:
+            return UNSYNCED
+        return SYNCED_ANEW if _has_no_gradient(living[0]) else SYNCED
+
+
+def _has_no_gradient(model: Any) -> bool:
+    """By two of its parameters, for to ask all would take long; some may never have one."""
+    parameters, parameter = model.__dict__.get(_PARAMETERS), sys.modules["torch"].nn.Parameter
+    ends = [parameters[0], parameters[-1]] if type(parameters) is list and parameters else []
+    return bool(ends) and all(type(each) is parameter and each.grad is None for each in ends)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.torch.inside._answers.last_loss import are_finite, losses_in
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
 from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks
-from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
+from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes, most_uses
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, graph_size, nodes_below
 from slowstep.frameworks.torch.inside._loader.padding_looks import PaddingLooks
 from slowstep.record.recorder import now
@@ -138,7 +138,8 @@ class Backwards:
         nodes = nodes_below(tensors, MOST_NODES)
         # What is compiled is one node, whose values tell of nothing inside it.
         if nodes and not any(type(node).__name__.startswith(_COMPILED) for node in nodes):
-            self._recorder.note({"kind": "shapes", "at_ns": now(), "nodes": len(nodes), "shapes": graph_shapes(nodes)})
+            of = {"at_ns": now(), "nodes": len(nodes), "uses": most_uses(nodes)}
+            self._recorder.note({"kind": "shapes", **of, "shapes": graph_shapes(nodes)})
 
     def _note_size(self, tensors: Any) -> None:
         size = graph_size(tensors)

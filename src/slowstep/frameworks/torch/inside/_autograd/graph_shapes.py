@@ -1,8 +1,11 @@
-"""Of which shapes the values are that the operations of a graph gave, and how much was multiplied for them: what grows with a length."""
+"""Of which shapes the values are that the operations of a graph gave, how much was multiplied for them, and how often one value is used:
+what grows with a length.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
@@ -46,3 +49,9 @@ def _elements_of(node: Any) -> int:
         node = node.next_functions[0][0]
     leaf = getattr(node, "variable", None) if type(node).__name__ == LEAF else None
     return 0 if leaf is None else int(leaf.numel())
+
+
+def most_uses(nodes: set[Any]) -> int:
+    """How many operations of a graph use its most used value: a loop over places uses its weights in each turn."""
+    used = Counter(id(following) for node in nodes for following, _ in node.next_functions if following is not None)
+    return max(used.values(), default=0)

@@ -6,17 +6,23 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from slowstep.record.timing.batches import parts_of
 
 _DEEPEST: Final = 4
+# Of a batch, which may hold texts beside its arrays.
+_MOST_PARTS: Final = 1024
 _MOST_ARRAYS: Final = 64
 # Sequences whose lengths are written down, and numbers of an array that are looked at. The longest of some rows of a large batch is taken
 # for that of all.
 _MOST_ROWS: Final = 512
 _MOST_NUMBERS: Final = 65_536
+# Of all arrays: 0.1 to 0.2 us each, for a training that waits meanwhile (benchmarks/padding_look.py).
+_MOST_IN_ALL: Final = 131_072
+# Of arrays of one shape that may be masks; many of zeros and ones are features.
+_MOST_MASKS: Final = 4
 # Shorter rows hold features and no sequence, and of fewer rows it is chance that several end alike.
 SHORTEST: Final = 8
 FEWEST_ROWS: Final = 4
@@ -37,6 +43,8 @@ class SequenceArray:
 
 
 _Lines = Callable[[SequenceArray, int], _Rows]
+# What a mask says of its rows: on which side of each are how many filled places.
+_Ends = tuple[int, list[int]]
 
 
 def look_for_padding(batch: Any) -> list[dict[str, Any]]:
@@ -45,17 +53,21 @@ def look_for_padding(batch: Any) -> list[dict[str, Any]]:
     besides, and whether a `mask` tells it. Arrays none of whose rows ends (or begins) in such a run have no `lengths`.
     """
     arrays = list(_arrays(batch))
-    lines = functools.cache(_lines)
+    lines = functools.cache(functools.partial(_lines, most=min(_MOST_NUMBERS, _MOST_IN_ALL // max(len(arrays), 1))))
     marks = [each for each in arrays if all(set(row) <= {0, 1} for row in lines(each, 1))]
+    ends = functools.cache(lambda mark, along: _marked(lines(mark, along)))
     found = []
     for each in arrays:
-        if each.dtype in _WHOLE:
-            masks = [mark for mark in marks if mark.shape == each.shape and mark is not each]
-            found.append({"array": each.number, **_look(each, masks, lines)})
+        # Zeros and ones alone say something of places, and stand in none.
+        if each.dtype in _WHOLE and each not in marks:
+            masks = [mark for mark in marks if mark.shape == each.shape]
+            found.append({"array": each.number, **_look(each, masks[:_MOST_MASKS], lines, ends)})
     return found
 
 
-def _look(each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines) -> dict[str, Any]:
+def _look(
+    each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines, ends_of: Callable[[SequenceArray, int], list[_Ends]]
+) -> dict[str, Any]:
     """By a mask, else by runs of a value that is nowhere else, else by any; sequences lie along the last dimension, or, time first, not."""
     seen = []
     for along in (1, 0):
@@ -63,7 +75,7 @@ def _look(each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines) -> 
         if len(lines) < FEWEST_ROWS or len(lines[0]) < SHORTEST:
             continue
         for mask in masks:
-            if (known := _by_mask(lines, lines_of(mask, along))) is not None:
+            if (known := _by_mask(lines, ends_of(mask, along))) is not None:
                 return {**of, **known, "mask": True}
         if (known := _by_runs(lines)) is not None:
             seen.append({**of, **known, "mask": False})
@@ -74,16 +86,23 @@ def _look(each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines) -> 
     return {"rows": each.shape[0], "length": each.shape[1], "mask": False}
 
 
-def _by_mask(rows: _Rows, marks: _Rows) -> dict[str, Any] | None:
-    """By an array of the same shape that holds ones before (or behind) zeros in each row, of which one kind marks a single value."""
+def _marked(marks: _Rows) -> list[_Ends]:
+    """What an array says that holds ones before (or behind) zeros in each row, or zeros before ones; nothing of any other."""
+    found = []
     for filled in (0, 1):
         for side in (1, -1):
             lengths = [_without_run(mark, filled, side) for mark in marks]
-            if any(filled in _inside(mark, length, side) for mark, length in zip(marks, lengths, strict=True)):
-                continue
-            ends = set(chain.from_iterable(_rest(row, length, side) for row, length in zip(rows, lengths, strict=True)))
-            if len(ends) == 1 and any(lengths):
-                return _told(rows, lengths, ends.pop(), side)
+            if any(lengths) and not any(filled in _inside(mark, length, side) for mark, length in zip(marks, lengths, strict=True)):
+                found.append((side, lengths))
+    return found
+
+
+def _by_mask(rows: _Rows, ends: list[_Ends]) -> dict[str, Any] | None:
+    """By an array of the same shape, of which one kind marks a single value."""
+    for side, lengths in ends:
+        values = set(chain.from_iterable(_rest(row, length, side) for row, length in zip(rows, lengths, strict=True)))
+        if len(values) == 1:
+            return _told(rows, lengths, values.pop(), side)
     return None
 
 
@@ -94,9 +113,14 @@ def _by_runs(rows: _Rows) -> dict[str, Any] | None:
         if 2 * times < len(rows):
             continue
         lengths = [_without_run(row, value, side) for row in rows]
-        if len(set(lengths)) > 1:
+        if len(set(lengths)) > 1 and not _only_rise_or_fall(rows):
             return _told(rows, lengths, value, side)
     return None
+
+
+def _only_rise_or_fall(rows: _Rows) -> bool:
+    """What rises up to the largest value and stays there (a counter, a charge) has not ended, though that value stands nowhere else."""
+    return all(row == sorted(row) for row in rows) or all(row == sorted(row, reverse=True) for row in rows)
 
 
 def _told(rows: _Rows, lengths: list[int], value: Any, side: int) -> dict[str, Any]:
@@ -132,10 +156,10 @@ def _rest(row: list[Any], length: int, side: int) -> list[Any]:
     return row[length:] if side > 0 else row[: len(row) - length]
 
 
-def _lines(each: SequenceArray, along: int) -> _Rows:
+def _lines(each: SequenceArray, along: int, *, most: int) -> _Rows:
     """The values of sequences all over it, as many as are looked at."""
     count, length = each.shape[1 - along], each.shape[along]
-    step = max(-(-count // max(min(_MOST_ROWS, _MOST_NUMBERS // length), 1)), 1)
+    step = max(-(-count // max(min(_MOST_ROWS, most // length), 1)), 1)
     if along:
         return list(each.array[::step].tolist())
     return [list(line) for line in zip(*each.array[:, ::step].tolist(), strict=True)]
@@ -143,9 +167,8 @@ def _lines(each: SequenceArray, along: int) -> _Rows:
 
 def _arrays(batch: Any) -> Iterator[SequenceArray]:
     """Arrays of two dimensions in this machine's memory that are looked at; nothing of classes of the script's is."""
-    for number, part in enumerate(_leaves(batch, _DEEPEST)):
-        if number >= _MOST_ARRAYS:
-            return
+    found = 0
+    for number, part in enumerate(islice(_leaves(batch, _DEEPEST), _MOST_PARTS)):
         kind = type(part)
         is_tensor = (kind.__module__, kind.__name__) == ("torch", "Tensor")
         if not is_tensor and (kind.__module__, kind.__name__) != ("numpy", "ndarray"):
@@ -156,6 +179,9 @@ def _arrays(batch: Any) -> Iterator[SequenceArray]:
         is_small = len(shape) == 2 and min(shape) >= FEWEST_ROWS and max(shape) >= SHORTEST and min(shape) <= _MOST_NUMBERS
         if is_small and dtype in _MARKS:
             yield SequenceArray(number, part, dtype, (int(shape[0]), int(shape[1])))
+            found += 1
+            if found >= _MOST_ARRAYS:
+                return
 
 
 def _leaves(part: Any, deeper: int) -> Iterator[Any]:
