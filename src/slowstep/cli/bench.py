@@ -6,7 +6,7 @@ import difflib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -19,11 +19,11 @@ from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
-from slowstep.report.terminal import show
-from slowstep.workflow.bench import bench as bench_training
-from slowstep.workflow.bench_act import BenchMeasurements
-from slowstep.workflow.bench_report import make_report
 from slowstep.workflow.bench_request import BenchRequest, Half
+
+# What measures and draws is imported where it is called: help, and what is refused, wait for nothing of it.
+if TYPE_CHECKING:
+    from slowstep.workflow.bench_act import BenchMeasurements
 
 
 class Halves(TyperGroup):
@@ -109,6 +109,8 @@ def _asked(
 
 def _bench(asked: BenchRequest, json: str | None) -> None:
     check_json_target(json)
+    from slowstep.workflow.bench import bench as bench_training
+
     with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
     try:
@@ -122,6 +124,9 @@ def _bench(asked: BenchRequest, json: str | None) -> None:
 
 
 def _report(measured: BenchMeasurements, asked: BenchRequest, json: str | None) -> None:
+    from slowstep.report.terminal import show
+    from slowstep.workflow.bench_report import make_report
+
     report = make_report(measured, asked)
     keep(report)
     if json == "-":

@@ -45,12 +45,11 @@ from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_about, format_count, format_duration, format_share
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
 
 ReportDict = dict[str, Any]
-# What is being done, how much of its time is over (0 to 1), and what has been reached.
-TellPhase = Callable[[str, float, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
