@@ -149,6 +149,29 @@ def test_a_busy_machine_is_said_of_an_experiment_unless_a_note_says_it_of_the_wh
     assert ("other processes used 30 % of the cores" in render(report, width=140, color=False)) is said
 
 
+NARROW = {"value": 1.2, "low": 1.1, "high": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("gains", "rounds", "said"),
+    [
+        ([{"value": 1.2, "low": 0.4, "high": 3.6}], 12, "any"),
+        ([NARROW], 3, "any"),
+        ([None], 0, "any"),
+        ([NARROW, None], 12, "every"),
+    ],
+    ids=["far too wide", "too few rounds", "not measured", "one of two"],
+)
+def test_where_no_gain_is_known_that_is_said_of_all_of_them(sample_report, gains, rounds, said):
+    report = sample_report("proved")
+    usual = next(row for row in report["experiments"] if row["verdict"] == "proved")
+    usual |= {"verdict": "cannot distinguish", "rounds": rounds}
+    report["experiments"] = [usual | {"gain": gain, "state": "measured" if gain else "unmeasured"} for gain in gains]
+    report["run"]["experiment"] |= {"ended_by": "budget", "precision": 0.05, "reached": None}
+
+    assert f"its budget before {said} gain was known (asked: to within 5 %)" in " ".join(render(report, width=140, color=False).split())
+
+
 @pytest.mark.parametrize("width", [60, 140])
 @pytest.mark.parametrize("predicted", [None, {"value": 2.0, "low": 1.5, "high": 2.5}])
 def test_a_lever_without_figures_was_not_measured(sample_report, width, predicted):
