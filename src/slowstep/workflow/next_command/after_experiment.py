@@ -20,10 +20,9 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     STOOD_STILL,
 )
-from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
-from slowstep.units import format_duration
+from slowstep.workflow.next_command.time_to_prove import train_longer
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
@@ -224,9 +223,7 @@ def _before(report: ReportDict) -> str | None:
         return f"change the script: {by_hand}"
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
-        # The longest lead-in may take as long again as the experiment.
-        needed = format_duration((_enough_s(facts) + LeadLimits().most_s) * 1e9)
-        return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"
+        return f"{train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)
     if not untried and facts["ended_by"] != SCRIPT_ENDED:
