@@ -220,7 +220,7 @@ def test_an_experiment_is_next_only_once_the_script_trains_for_long_enough(
     assert report["verdict"]["state"] == "bottleneck"
     assert report["run"]["next_command"] == "slowstep prove train.py"
     told = report["run"].get("before_next") or ""
-    assert told.startswith("let the script train longer, 2.0 min or more") is is_told
+    assert told.startswith("let the script train longer, 2 min or more") is is_told
     assert ("ended by itself after" in told) is is_told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.stats.design import FEWEST_ARMS, MIN_ROUNDS, block_steps, round_seconds
-from slowstep.units import format_duration
+from slowstep.units import format_about
 
 
 def shortest_proof_s(step_ms: float) -> float:
@@ -16,5 +16,5 @@ def shortest_proof_s(step_ms: float) -> float:
 
 def train_longer(budget_s: float) -> str:
     """What a script that ended too soon is to do, as a clause. The longest lead-in may take as long again as the experiment."""
-    enough = format_duration((budget_s + LeadLimits().most_s) * 1e9)
+    enough = format_about(budget_s + LeadLimits().most_s)
     return f"let the script train longer, {enough} or more (more epochs, more steps)"
