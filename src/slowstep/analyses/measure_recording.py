@@ -81,7 +81,8 @@ def measure_recording(
 
 def _training_topic(found: RecordingAnalyses) -> TrainingTopic:
     """Whose loop trains."""
-    return TrainingTopic(words=found.attempt(_words, found.timeline, found.trainer))
+    words = found.attempt(_words, found.timeline, found.trainer)
+    return TrainingTopic(words=words, level=found.trainer.facts.level, from_within=found.timeline.run.session is not None)
 
 
 def _input_topic(found: RecordingAnalyses) -> InputTopic:
