@@ -106,6 +106,21 @@ def test_every_command_has_help_under_both_names(name: str, option: str, capsys)
     assert "<" not in said
 
 
+@pytest.mark.parametrize("words", [(), *((name,) for name in commands._HOMES), ("bench", "data"), ("bench", "compute")], ids=" ".join)
+@pytest.mark.parametrize("width", [20, 40, 51])
+def test_help_fits_a_narrow_terminal_and_says_as_much(words: tuple[str, ...], width: int, capsys, monkeypatch) -> None:
+    obey([*words, "--help"])
+    usual = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    obey([*words, "--help"])
+
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= max(width, 40)
+    # At a hyphen a word may be broken.
+    assert "".join(said.split()) == "".join(usual.split())
+
+
 def test_summaries_are_whole_and_commands_stand_in_the_order_in_which_they_are_met(capsys) -> None:
     assert obey(["--help"]) == 0
 

@@ -62,6 +62,16 @@ def test_an_ordinary_report_fits_one_screen(sample_report, name):
     assert len(render(sample_report(name), width=80, color=False).splitlines()) <= 32
 
 
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("width", range(40, 121, 5))
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_begins_or_ends_with_what_stands_between_clauses(sample_report, name, width, unicode):
+    lines = render(sample_report(name), width=width, color=False, unicode=unicode).splitlines()
+
+    assert [line for line in lines if line.strip().strip("·|").strip() != line.strip()] == []
+    assert any(f" {'·' if unicode else '|'} " in line for line in lines)
+
+
 @pytest.mark.parametrize("width", [60, 80, 140])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_number_is_parted_from_its_unit(sample_report, name, width):
@@ -567,7 +577,7 @@ def test_a_verdict_of_long_names_is_broken_where_it_does_not_fit(bottleneck):
 def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
     bottleneck["run"].update(batch_size=size, batch_size_from=None)
 
-    assert f"batch size {text} ·" in render(bottleneck, width=80, color=False)
+    assert f"batch size {text} ·" in render(bottleneck, width=120, color=False)
 
 
 @pytest.mark.parametrize(
@@ -576,13 +586,13 @@ def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
 def test_several_batches_of_a_step_are_said_beside_their_size(bottleneck, batches, said):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batches_per_step=batches)
 
-    assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=80, color=False).split())
+    assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=120, color=False).split())
 
 
 def test_batch_sizes_that_change_are_a_range(bottleneck):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_sizes=[16, 32])
 
-    assert "batch size 16 to 32 ·" in render(bottleneck, width=80, color=False)
+    assert "batch size 16 to 32 ·" in render(bottleneck, width=120, color=False)
 
 
 PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}]
@@ -623,7 +633,7 @@ def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_t
 def test_a_batch_size_that_no_loader_told_is_assumed(bottleneck):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_size_assumed=True)
 
-    assert "batch size 16 (assumed) ·" in render(bottleneck, width=80, color=False)
+    assert "batch size 16 (assumed) ·" in render(bottleneck, width=120, color=False)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 
 from slowstep.prove.stats.design import FEWEST_PAIRS, MIN_ROUNDS
+from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
     format_bytes,
@@ -150,7 +151,7 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
 
 def _draw_said(canvas: Canvas, said: list[str]) -> None:
     if said:
-        canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
+        canvas.prose(clauses(said), indent=_INDENT, hang=_INDENT, style="dim")
 
 
 def _sizes(row: ExperimentRow) -> list[str]:
