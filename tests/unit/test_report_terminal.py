@@ -743,3 +743,22 @@ def test_of_no_time_that_was_looked_at_no_duration_is_said(bottleneck):
     bottleneck["run"]["duration_s"] = 0.0
 
     assert "in total" not in render(bottleneck, width=100, color=False)
+
+
+@pytest.mark.parametrize("width", [40, 100])
+@pytest.mark.parametrize(
+    ("name", "value", "unit", "said"),
+    [
+        ("cores used", 0.625, "cores", "0.625"),
+        ("stack samples in it", 106, "samples", "106"),
+        ("used by others", 0.625, "cores", "0.625 cores"),
+        ("cores", 1, "cores of 2", "1 of 2"),
+    ],
+)
+def test_a_unit_that_the_name_has_is_not_said_twice(bottleneck, width, name, value, unit, said):
+    row = {"name": name, "value": value, "unit": unit, "threshold": None, "where": None}
+    bottleneck["findings"][0]["evidence"] = [row]
+
+    line = next(text for text in render(bottleneck, width=width, color=False).splitlines() if text.strip().startswith(name))
+
+    assert line.strip().removeprefix(name).lstrip(": ") == said

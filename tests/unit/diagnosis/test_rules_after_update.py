@@ -236,7 +236,7 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(called, rule):
     m = after_update(calls("gap", 30, (called, 29, 29, [])), line=34)
 
     found = first(m)
-    assert (diagnose(m).verdict.state, found.rule, values(found)["line"]) == ("bottleneck", rule, "34")
+    assert (diagnose(m).verdict.state, found.rule, values(found)["line"]) == ("bottleneck", rule, "train.py:34")
     assert values(found)["most of it in"] == called[1].removeprefix("built-in method builtins.")
 
 

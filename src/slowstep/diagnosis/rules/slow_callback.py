@@ -64,7 +64,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
@@ -181,7 +181,7 @@ def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
     if part is None:
         return ()
     share, where = _share(m, part), part_place(part)
-    return (Evidence(name=f"next after it: {part_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
+    return (Evidence(name=f"next after it: {part_called(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
 
 
 def _more(m: Measurements, part: Part | None) -> str:

@@ -33,7 +33,7 @@ from slowstep.diagnosis.gain import predict, saved_by, share_interval, unknown_g
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, part_name, part_place
+from slowstep.part_words import part_called, part_in_words, part_name, part_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -90,7 +90,7 @@ def _judged(
         share_high=min(share[2] * spread.high, 1.0),
         claims=parts,
         evidence=(
-            Evidence(name="made in a thread", value=function, unit="", where=part_place(threads.function)),
+            Evidence(name="made in a thread", value=part_called(threads.function), unit="", where=part_place(threads.function)),
             Evidence(name="waiting for it", value=share[0], unit="share of window", threshold=WAIT_SHARE),
             *_inner(threads),
             _busy(threads),
