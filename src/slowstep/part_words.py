@@ -22,7 +22,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.BESIDE_BACKWARD: "beside backward",
     PartKind.BEFORE_BACKWARD: "before backward",
     PartKind.CORE_WAIT: "waiting for a core",
-    PartKind.HELD_UP: "held up beside other Python threads",
+    PartKind.HELD_UP: "waiting for other Python threads",
     PartKind.RANK_WAIT: "waiting in backward (estimate)",
     PartKind.COLLECTIVE: "collective",
     PartKind.SAMPLES: "making samples",
