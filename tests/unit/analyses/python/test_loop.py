@@ -64,9 +64,7 @@ def test_a_gap_is_named_by_what_the_loop_had_called(path, name):
     assert (called[0] if called else None) == name
 
 
-@pytest.mark.parametrize(
-    ("line", "name"), [(23, "23"), (24, "24-27"), (27, "24-27"), (28, "28")], ids=["before", "first", "last", "after"]
-)
+@pytest.mark.parametrize(("line", "name"), [(23, "23"), (24, "24-27"), (27, "24-27"), (28, "28")], ids=["before", "first", "last", "after"])
 def test_lines_of_a_loop_beside_the_update_are_named_together(line, name):
     loops = {("/home/u/p/train.py", "fit", 15): [[17, 19], [24, 27]], ("/home/u/p/other.py", "fit", 15): [[1, 99]]}
     pillow = _library("save", "PIL")
