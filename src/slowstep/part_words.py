@@ -15,14 +15,14 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.FORWARD_BY_STACKS: "forward, by stacks",
     PartKind.BACKWARD: "backward",
     PartKind.OPTIMIZER: "optimizer",
-    PartKind.UPDATES: "updates, as the framework counts them",
+    PartKind.UPDATES: "calls that train (forward to update)",
     PartKind.COMPILING: "torch.compile at work",
     PartKind.COMPILATION: "compiling",
     PartKind.UPDATE_BY_HAND: "update by hand",
     PartKind.BESIDE_BACKWARD: "beside backward",
     PartKind.BEFORE_BACKWARD: "before backward",
     PartKind.CORE_WAIT: "waiting for a core",
-    PartKind.HELD_UP: "held up beside other Python threads",
+    PartKind.HELD_UP: "waiting for other Python threads",
     PartKind.RANK_WAIT: "waiting in backward (estimate)",
     PartKind.COLLECTIVE: "collective",
     PartKind.SAMPLES: "making samples",
@@ -86,7 +86,7 @@ _BEFORE_NAME: Final[dict[PartKind, str | None]] = {
 
 
 def part_in_words(part: Part) -> str:
-    """As the ledger calls it: "backward", "draw (train.py:12)", "lines 30-34 (train.py)", "callback: Plot.on_train_batch_end"; a piece
+    """As the ledger calls it: "backward", "draw (train.py:12)", "train.py:30-34", "callback: Plot.on_train_batch_end"; a piece
     of one as "launch: between steps".
     """
     words = _with_place(part_without_place(part), part)
@@ -99,11 +99,11 @@ def part_without_place(part: Part) -> str:
     if part.name is None and part.place is None:
         return words
     before = _BEFORE_NAME.get(part.kind, ": ")
-    return part_name(part) if before is None else f"{words}{before}{part_name(part)}"
+    return part_called(part) if before is None else f"{words}{before}{part_called(part)}"
 
 
 def part_name(part: Part) -> str:
-    """Its own name, without what kind of part it is: "draw", "lines 30-34"; the kind's where it has none."""
+    """Its own name in a sentence that says where it is: "draw", "lines 30-34"; the kind's where it has none."""
     if part.name is not None:
         return part.name
     if part.place is None:
@@ -111,18 +111,21 @@ def part_name(part: Part) -> str:
     return f"{'line' if part.place.last_line is None else 'lines'} {lines_in_words(part.place)}"
 
 
+def part_called(part: Part) -> str:
+    """Its own name; of what has none the place: "draw", "train.py:30-34"."""
+    return part_name(part) if part.name is not None or part.place is None else place_in_words(part.place)
+
+
 def part_name_and_place(part: Part) -> str:
-    """Its name, and where it is: "Plot.on_train_batch_end (train.py:9)"."""
-    return _with_place(part_name(part), part)
+    """Its name, and where it is: "Plot.on_train_batch_end (train.py:9)", "train.py:30-34"."""
+    return _with_place(part_called(part), part)
 
 
 def part_place(part: Part) -> str | None:
-    """Where it is; of the loop's own lines the file, as their name has their numbers. None where that is not known."""
+    """Where it is, beside what it is called; None where that says it, or nobody knows."""
     if part.kind is PartKind.LIBRARY_CALL:
         return "called by the loop"
-    if part.place is None:
-        return None
-    return part.place.file if part.name is None else place_in_words(part.place)
+    return None if part.place is None or part.name is None else place_in_words(part.place)
 
 
 def parts_in_order(parts: Iterable[Part]) -> list[Part]:

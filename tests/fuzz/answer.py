@@ -25,7 +25,7 @@ from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.find import FoundTrace
 from slowstep.workflow.traces.parsed_traces import read_cached
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 WIDTH = 80
 # Labels of lines that hold what is to be copied.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,13 +55,45 @@ def test_what_only_prints_a_text_imports_nothing_heavy(words: tuple[str, ...]) -
     assert brought(*words, of=HEAVY) == []
 
 
+# What takes a second to import: the answer to what is refused, or only says how to ask, is there before.
+MEASURING = ["polars", "numpy", "torch", "slowstep.analyses.measurements", "slowstep.diagnosis.engine"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze", "nope"),
+        ("analyze",),
+        ("analyze", "--memory", "much", "nope"),
+        ("analyze", "--export", "perfetto", "nope"),
+        ("runs",),
+        ("compare", "nope", "nope"),
+        ("compare", "--fail-above", "much", "nope", "nope"),
+        ("bench", "train.py"),
+        ("bench", "data", "--budget", "much", "train.py"),
+        ("prove", "--precision", "much", "train.py"),
+        *((name, "--help") for name in commands._HOMES),
+        ("bench", "data", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_refused_or_asks_for_help_waits_for_nothing_that_measures(words: tuple[str, ...], tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert brought(*words, of=MEASURING) == []
+
+
+def test_the_second_of_two_runs_is_looked_for_before_the_first_is_read(tmp_path) -> None:
+    assert brought("compare", str(tmp_path), "nope", of=MEASURING) == []
+
+
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_version_is_said_without_the_parser_of_command_lines(option: str) -> None:
     assert brought(option, of=[*HEAVY, "typer", "rich", "slowstep.cli.commands"]) == []
 
 
 def test_the_probe_sees_what_an_analysis_imports() -> None:
-    assert "polars" in brought("analyze", "missing", of=HEAVY)
+    assert "polars" in brought("analyze", str(Path(__file__).parent), of=HEAVY)
 
 
 @pytest.mark.parametrize("name", list(commands._HOMES))
@@ -71,6 +104,21 @@ def test_every_command_has_help_under_both_names(name: str, option: str, capsys)
     assert said.startswith(f"Usage: slowstep {name}")
     assert "..." not in said.replace("COMMAND...", "").replace("[PATH]...", "").replace("[ARGS]...", "")
     assert "<" not in said
+
+
+@pytest.mark.parametrize("words", [(), *((name,) for name in commands._HOMES), ("bench", "data"), ("bench", "compute")], ids=" ".join)
+@pytest.mark.parametrize("width", [20, 40, 51])
+def test_help_fits_a_narrow_terminal_and_says_as_much(words: tuple[str, ...], width: int, capsys, monkeypatch) -> None:
+    obey([*words, "--help"])
+    usual = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    obey([*words, "--help"])
+
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= max(width, 40)
+    # At a hyphen a word may be broken.
+    assert "".join(said.split()) == "".join(usual.split())
 
 
 def test_summaries_are_whole_and_commands_stand_in_the_order_in_which_they_are_met(capsys) -> None:

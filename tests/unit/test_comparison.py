@@ -180,3 +180,16 @@ def test_what_others_use_is_read_as_the_rule_writes_it():
     found = finding(FOREIGN_LOAD, measurements(load={"foreign_cores": 1.5, "cores": 2.0}, cores=2.0))
 
     assert values(found)[USED_BY_OTHERS] == 1.5
+
+
+@pytest.mark.parametrize("per_s", [0.08, 0.8, 80.0])
+def test_on_a_narrow_page_times_stay_apart_and_differences_stand_below_each_other(per_s):
+    before, after = report(per_s=per_s, cores=4), report(per_s=per_s / 2, cores=8, name="train")
+
+    lines = render(compare_reports(before, after), width=40, color=False).splitlines()
+
+    assert max(map(len, lines)) <= 40
+    head = next(number for number, line in enumerate(lines) if line.split()[-3:] == ["before", "after", "change"])
+    assert [len(line.split()) for line in lines[head + 1 :] if line.startswith("compute")] == [4]
+    differs = lines.index("differs in")
+    assert lines[differs + 1].startswith("  cores: 4 before")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import typer
 
-from slowstep.cli import prove as prove_command
 from slowstep.cli.patch_file import check_patch_target, write_patch
 from slowstep.cli.prove import prove
 from slowstep.errors import BadUsage, UnwritableOutput
@@ -30,7 +29,7 @@ def test_a_file_that_is_there_or_cannot_be_is_refused_before_the_experiment(
     Path("locked").mkdir()
     # Whoever runs the tests may be allowed to write anywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
-    monkeypatch.setattr(prove_command, "prove_training", lambda *_: pytest.fail("it has started"))
+    monkeypatch.setattr("slowstep.workflow.prove.prove", lambda *_: pytest.fail("it has started"))
 
     with pytest.raises(BadUsage, match="--patch"):
         prove(["train.py"], budget="60s", patch=name)
@@ -85,8 +84,8 @@ def test_without_a_proved_change_nothing_is_written_and_it_is_said_why(tmp_path:
 def test_the_command_writes_the_change_that_was_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ended = Ended(report=report_of({"lever": "workers=2"}), ended_by="precision", exit_code=None, changes={"workers=2": CHANGE})
-    monkeypatch.setattr(prove_command, "prove_training", lambda *_: ended)
-    monkeypatch.setattr(prove_command, "show", lambda *_: None)
+    monkeypatch.setattr("slowstep.workflow.prove.prove", lambda *_: ended)
+    monkeypatch.setattr("slowstep.report.terminal.show", lambda *_: None)
 
     with pytest.raises(typer.Exit) as left:
         prove(["train.py"], budget="60s", patch="fix.patch")

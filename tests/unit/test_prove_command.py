@@ -9,9 +9,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from slowstep.cli import bench as bench_command
 from slowstep.cli import commands, main
-from slowstep.cli import prove as prove_command
 from slowstep.cli.bench import compute as bench_compute
 from slowstep.cli.bench import data as bench_data
 from slowstep.cli.prove import parse_precision, prove
@@ -68,8 +66,8 @@ def _interrupted(*_: object) -> None:
 def test_ctrl_c_while_the_report_is_drawn_says_what_shows_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ended = Ended(report={"run": {"recording": str(tmp_path / "runs" / "1")}}, ended_by="precision", exit_code=None)
-    monkeypatch.setattr(prove_command, "prove_training", lambda *_: ended)
-    monkeypatch.setattr(prove_command, "show", _interrupted)
+    monkeypatch.setattr("slowstep.workflow.prove.prove", lambda *_: ended)
+    monkeypatch.setattr("slowstep.report.terminal.show", _interrupted)
 
     with pytest.raises(typer.Exit) as left:
         prove(["train.py"], budget="60s")
@@ -81,8 +79,8 @@ def test_ctrl_c_while_the_report_is_drawn_says_what_shows_it(tmp_path, monkeypat
 def test_ctrl_c_while_the_report_of_a_bench_is_made_says_that_it_is_lost(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     measured = SimpleNamespace(ending=None, notes=["a note"], reason=None, code=0)
-    monkeypatch.setattr(bench_command, "bench_training", lambda *_, **__: measured)
-    monkeypatch.setattr(bench_command, "make_report", _interrupted)
+    monkeypatch.setattr("slowstep.workflow.bench.bench", lambda *_, **__: measured)
+    monkeypatch.setattr("slowstep.workflow.bench_report.make_report", _interrupted)
 
     with pytest.raises(typer.Exit) as left:
         bench_data(["train.py"], budget="60s")

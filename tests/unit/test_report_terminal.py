@@ -62,6 +62,16 @@ def test_an_ordinary_report_fits_one_screen(sample_report, name):
     assert len(render(sample_report(name), width=80, color=False).splitlines()) <= 32
 
 
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("width", range(40, 121, 5))
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_begins_or_ends_with_what_stands_between_clauses(sample_report, name, width, unicode):
+    lines = render(sample_report(name), width=width, color=False, unicode=unicode).splitlines()
+
+    assert [line for line in lines if line.strip().strip("·|").strip() != line.strip()] == []
+    assert any(f" {'·' if unicode else '|'} " in line for line in lines)
+
+
 @pytest.mark.parametrize("width", [60, 80, 140])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_number_is_parted_from_its_unit(sample_report, name, width):
@@ -147,6 +157,29 @@ def test_a_busy_machine_is_said_of_an_experiment_unless_a_note_says_it_of_the_wh
     report["findings"] = [{**report["findings"][0], "rule": rule} for rule in found]
 
     assert ("other processes used 30 % of the cores" in render(report, width=140, color=False)) is said
+
+
+NARROW = {"value": 1.2, "low": 1.1, "high": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("gains", "rounds", "said"),
+    [
+        ([{"value": 1.2, "low": 0.4, "high": 3.6}], 12, "any"),
+        ([NARROW], 3, "any"),
+        ([None], 0, "any"),
+        ([NARROW, None], 12, "every"),
+    ],
+    ids=["far too wide", "too few rounds", "not measured", "one of two"],
+)
+def test_where_no_gain_is_known_that_is_said_of_all_of_them(sample_report, gains, rounds, said):
+    report = sample_report("proved")
+    usual = next(row for row in report["experiments"] if row["verdict"] == "proved")
+    usual |= {"verdict": "cannot distinguish", "rounds": rounds}
+    report["experiments"] = [usual | {"gain": gain, "state": "measured" if gain else "unmeasured"} for gain in gains]
+    report["run"]["experiment"] |= {"ended_by": "budget", "precision": 0.05, "reached": None}
+
+    assert f"its budget before {said} gain was known (asked: to within 5 %)" in " ".join(render(report, width=140, color=False).split())
 
 
 @pytest.mark.parametrize("width", [60, 140])
@@ -544,7 +577,7 @@ def test_a_verdict_of_long_names_is_broken_where_it_does_not_fit(bottleneck):
 def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
     bottleneck["run"].update(batch_size=size, batch_size_from=None)
 
-    assert f"batch size {text} ·" in render(bottleneck, width=80, color=False)
+    assert f"batch size {text} ·" in render(bottleneck, width=120, color=False)
 
 
 @pytest.mark.parametrize(
@@ -553,13 +586,13 @@ def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
 def test_several_batches_of_a_step_are_said_beside_their_size(bottleneck, batches, said):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batches_per_step=batches)
 
-    assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=80, color=False).split())
+    assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=120, color=False).split())
 
 
 def test_batch_sizes_that_change_are_a_range(bottleneck):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_sizes=[16, 32])
 
-    assert "batch size 16 to 32 ·" in render(bottleneck, width=80, color=False)
+    assert "batch size 16 to 32 ·" in render(bottleneck, width=120, color=False)
 
 
 PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}]
@@ -600,7 +633,7 @@ def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_t
 def test_a_batch_size_that_no_loader_told_is_assumed(bottleneck):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_size_assumed=True)
 
-    assert "batch size 16 (assumed) ·" in render(bottleneck, width=80, color=False)
+    assert "batch size 16 (assumed) ·" in render(bottleneck, width=120, color=False)
 
 
 @pytest.mark.parametrize(
@@ -710,3 +743,22 @@ def test_of_no_time_that_was_looked_at_no_duration_is_said(bottleneck):
     bottleneck["run"]["duration_s"] = 0.0
 
     assert "in total" not in render(bottleneck, width=100, color=False)
+
+
+@pytest.mark.parametrize("width", [40, 100])
+@pytest.mark.parametrize(
+    ("name", "value", "unit", "said"),
+    [
+        ("cores used", 0.625, "cores", "0.625"),
+        ("stack samples in it", 106, "samples", "106"),
+        ("used by others", 0.625, "cores", "0.625 cores"),
+        ("cores", 1, "cores of 2", "1 of 2"),
+    ],
+)
+def test_a_unit_that_the_name_has_is_not_said_twice(bottleneck, width, name, value, unit, said):
+    row = {"name": name, "value": value, "unit": unit, "threshold": None, "where": None}
+    bottleneck["findings"][0]["evidence"] = [row]
+
+    line = next(text for text in render(bottleneck, width=width, color=False).splitlines() if text.strip().startswith(name))
+
+    assert line.strip().removeprefix(name).lstrip(": ") == said

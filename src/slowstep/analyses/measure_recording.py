@@ -81,7 +81,14 @@ def measure_recording(
 
 def _training_topic(found: RecordingAnalyses) -> TrainingTopic:
     """Whose loop trains."""
-    return TrainingTopic(words=found.attempt(_words, found.timeline, found.trainer))
+    attempt, timeline, trainer = found.attempt, found.timeline, found.trainer
+    return TrainingTopic(
+        words=attempt(_words, timeline, trainer), level=attempt(_level, trainer), from_within=timeline.run.session is not None
+    )
+
+
+def _level(trainer: Trainer) -> int | None:
+    return trainer.facts.level
 
 
 def _input_topic(found: RecordingAnalyses) -> InputTopic:

@@ -6,7 +6,7 @@ import difflib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -17,28 +17,59 @@ from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.report_options import Json, Out
 from slowstep.cli.sandbox_options import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
-from slowstep.cli.user_command import UserCommand, check_json_target
+from slowstep.cli.user_command import SCRIPT, UserCommand, can_be_started, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
+from slowstep.harmless import for_shell
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
-from slowstep.report.terminal import show
-from slowstep.workflow.bench import bench as bench_training
-from slowstep.workflow.bench_act import BenchMeasurements
-from slowstep.workflow.bench_report import make_report
 from slowstep.workflow.bench_request import BenchRequest, Half
+
+# What measures and draws is imported where it is called: help, and what is refused, wait for nothing of it.
+if TYPE_CHECKING:
+    from slowstep.workflow.bench_act import BenchMeasurements
+
+
+# What others call them.
+_SYNONYMS: Final = {"loader": "data", "dataloader": "data", "input": "data", "model": "compute", "step": "compute"}
+# As close as a slip of one letter in the shorter name.
+_CLOSE: Final = 0.75
+_HALVES: Final = "{data} measures its loader alone, {compute} its compute alone"
 
 
 class Halves(TyperGroup):
     """The two halves of a training, of which one must be named before the command."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None and not ctx.resilient_parsing:
-            # As close as a slip of one letter in the shorter name.
-            if half := difflib.get_close_matches(cmd_name.lower(), self.commands, n=1, cutoff=0.75):
-                raise BadUsage(f"there is no half {cmd_name!r}. Did you mean: slowstep bench {half[0]}")
-            raise BadUsage(f"which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
-        return found
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name in the help text."""
+        return ["|".join(self.commands), "[OPTIONS]", "COMMAND..."]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options of the group, which has none but help. Raises BadUsage for those of its halves, and for a module, `-m NAME`."""
+        takes = {"-m", *(option for half in self.commands.values() for parameter in half.params for option in parameter.opts)}
+        if args and args[0] not in ctx.help_option_names and args[0].partition("=")[0] in takes:
+            raise BadUsage(f"which half? {_both_halves(args)}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The half, its name and what it gets. Raises BadUsage for a name that is none, which most often is the user's command already."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise BadUsage(_meant(args, list(self.commands)))
+        return super().resolve_command(ctx, args)
+
+
+def _meant(words: list[str], halves: list[str]) -> str:
+    """What was probably meant by words of which the first is no half."""
+    first, rest = words[0], words[1:]
+    close = difflib.get_close_matches(first.lower(), halves, n=1, cutoff=_CLOSE)
+    half = _SYNONYMS.get(first.lower()) or (close[0] if close else None)
+    if half is not None and not first.endswith(SCRIPT):
+        return f"there is no half {first!r}. Did you mean: {for_shell(('slowstep', 'bench', half, *rest))}"
+    if first.endswith(SCRIPT) or can_be_started(first):
+        return f"which half? {_both_halves(words)}"
+    return f"there is no half {first!r}, and no such command: {_both_halves(rest or ['train.py'])}"
+
+
+def _both_halves(command: list[str]) -> str:
+    return _HALVES.format(**{half: for_shell(("slowstep", "bench", half, *command)) for half in ("data", "compute")})
 
 
 app = typer.Typer(
@@ -110,6 +141,8 @@ def _asked(
 
 def _bench(asked: BenchRequest, json: str | None) -> None:
     check_json_target(json)
+    from slowstep.workflow.bench import bench as bench_training
+
     with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
     try:
@@ -123,6 +156,9 @@ def _bench(asked: BenchRequest, json: str | None) -> None:
 
 
 def _report(measured: BenchMeasurements, asked: BenchRequest, json: str | None) -> None:
+    from slowstep.report.terminal import show
+    from slowstep.workflow.bench_report import make_report
+
     report = make_report(measured, asked)
     keep(report)
     if json == "-":

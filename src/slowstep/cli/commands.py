@@ -13,6 +13,7 @@ from slowstep import __version__
 from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.border import say
 from slowstep.cli.mistakes import Mistake, explained
+from slowstep.cli.narrow_help import made_narrow, narrow_width
 from slowstep.cli.offer import offered
 from slowstep.errors import INTERRUPTED_CODE
 
@@ -62,7 +63,8 @@ class Commands(TyperGroup):
         """The subcommand, imported now; None where there is none of this name."""
         home = _HOMES.get(cmd_name)
         if home is not None and cmd_name not in self.commands:
-            self.commands[cmd_name] = typer.main.get_command(import_module(home.module).app)
+            found = typer.main.get_command(import_module(home.module).app)
+            self.commands[cmd_name] = found if narrow_width() is None else made_narrow(found)
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -109,7 +111,9 @@ def obey(words: list[str]) -> int:
 
         give_back_freed_memory(words[1:])
     try:
-        code = typer.main.get_command(app).main(args=words, prog_name="slowstep", standalone_mode=False)
+        command, width = typer.main.get_command(app), narrow_width()
+        command = command if width is None else made_narrow(command)
+        code = command.main(args=words, prog_name="slowstep", standalone_mode=False, terminal_width=width)
     except typer.Abort:
         return INTERRUPTED_CODE
     except Mistake as mistake:

@@ -15,7 +15,6 @@ from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
 from slowstep.report.comparison import Comparison, is_slower_by
-from slowstep.report.comparison_terminal import show
 from slowstep.report.json import dumps, show_and_write
 from slowstep.sources._source import HowRead
 from slowstep.units import format_share
@@ -68,6 +67,9 @@ def compare(
     if json == "-":
         sys.stdout.write(dumps(comparison))
     else:
+        # Imported here: what is not there is refused without it.
+        from slowstep.report.comparison_terminal import show
+
         show_and_write(lambda: show(comparison, sys.stdout), comparison, json)
     if allowed is not None:
         _hold(comparison, allowed)

@@ -1,4 +1,4 @@
-"""The options of `slowstep analyze` that write for other programs, and which exporter they ask for."""
+"""The options of `slowstep analyze` that write for other programs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
+from slowstep.cli.plugin_texts import exporter_terms
 from slowstep.errors import BadUsage
-from slowstep.exporters._exporter import Exporter
-from slowstep.workflow.export import exporters
 
 Export = Annotated[
     str | None,
     typer.Option(
         "--export",
-        metavar="|".join(exporters()),
-        help=f"Write it for other programs. {' '.join(f'{name}: {each.writes}.' for name, each in exporters().items())}",
+        metavar="|".join(exporter_terms()),
+        help=f"Write it for other programs. {' '.join(f'{name}: {each.writes}.' for name, each in exporter_terms().items())}",
     ),
 ]
 ExportTo = Annotated[
@@ -24,18 +23,15 @@ ExportTo = Annotated[
     typer.Option(
         "--export-to",
         metavar="PATH",
-        help=f"Where; without it {' or '.join(f'TRACE{each.suffix}' for each in exporters().values())} in the current folder.",
+        help=f"Where; without it {' or '.join(f'TRACE{each.suffix}' for each in exporter_terms().values())} in the current folder.",
     ),
 ]
 
 
-def chosen_exporter(name: str | None, place: Path | None) -> Exporter | None:
-    """The exporter of that name; None where nothing is to be exported. Raises BadUsage for an unknown one, and for a place alone."""
-    if name is None and place is None:
-        return None
-    known = exporters()
-    if name is None:
+def check_export(name: str | None, place: Path | None) -> None:
+    """Raises BadUsage for an exporter that there is not, and for a place without one."""
+    known = exporter_terms()
+    if name is None and place is not None:
         raise BadUsage(f"--export-to {place}: say what is to be written there, {' or '.join(f'--export {each}' for each in known)}.")
-    if name not in known:
+    if name is not None and name not in known:
         raise BadUsage(f"--export {name}: give {' or '.join(known)}.")
-    return known[name]

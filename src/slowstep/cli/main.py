@@ -19,8 +19,10 @@ def main() -> None:
     # Imported here for the same reason.
     from slowstep.cli.border import ended_by, ignore_interrupts
     from slowstep.cli.closed_streams import detach_closed_streams
+    from slowstep.report.streams import write_plainly
 
     _occupy_standard_streams()
+    write_plainly(sys.stdout, sys.stderr)
     try:
         from slowstep.cli.commands import obey
 

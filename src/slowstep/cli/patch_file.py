@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slowstep.errors import BadUsage, UnwritableOutput
-from slowstep.prove.patch.change import ScriptChange
+
+if TYPE_CHECKING:
+    from slowstep.prove.patch.change import ScriptChange
 
 
 def check_patch_target(patch: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The names, terms and documentation of rules and levers, read from their files.
+"""The names, terms and documentation of rules, levers and exporters, read from their files.
 
 Importing a rule brings all analyses along, and a file that cannot be imported costs no other one its description.
 """
@@ -19,11 +19,14 @@ from slowstep.errors import DiscoveryError
 
 RULES: Final = "slowstep.diagnosis.rules"
 _LEVERS: Final = "slowstep.levers"
+_EXPORTERS: Final = "slowstep.exporters"
 # Where each framework has levers: how it makes those of all, and those that it alone has.
 _OF_FRAMEWORKS: Final = "*/inside/levers"
 # Of a hundred files only these parts are read: parsing them whole takes longer than all the rest of a command.
 _DOCSTRING: Final = re.compile(r'"""(.*?)"""', re.DOTALL)
+# What a plug-in is defined by, up to its arguments; it stands last in its file.
 _RULE: Final = "\nRULE = Rule("
+_EXPORTER: Final = "\nEXPORTER = Exporter("
 
 
 def names_of_rules() -> list[str]:
@@ -53,7 +56,7 @@ def rule_terms(name: str) -> Terms:
     file = _file(_folder(RULES), name)
     before, _, terms = _read(file).rpartition(_RULE)
     try:
-        given = {keyword.arg: keyword.value for keyword in ast.parse(f"Rule({terms}", mode="eval").body.keywords}  # type: ignore[attr-defined]
+        given = _arguments(terms)
         stages = given["stages"]
         if isinstance(stages, ast.Name):
             # A tuple of its own, or all stages, which it imports.
@@ -62,6 +65,33 @@ def rule_terms(name: str) -> Terms:
         return Terms(ast.literal_eval(stages), frozenset(ast.literal_eval(given["topics"])))
     except (KeyError, ValueError, SyntaxError) as error:
         raise DiscoveryError(f"{file} has no RULE whose stages and topics can be read: {error}. Repair or remove the file.") from error
+
+
+class ExporterTerms(NamedTuple):
+    """What an exporter adds to the name of what it exports, and what it writes."""
+
+    suffix: str
+    writes: str
+
+
+def exporter_terms() -> dict[str, ExporterTerms]:
+    """Those of all exporters, by name. Raises DiscoveryError for one whose file has none that can be read."""
+    folder = _folder(_EXPORTERS)
+    return {name: _exporter_terms(_file(folder, name)) for name in _names(folder)}
+
+
+def _exporter_terms(file: Path) -> ExporterTerms:
+    try:
+        given = _arguments(_read(file).rpartition(_EXPORTER)[2])
+        return ExporterTerms(*(ast.literal_eval(given[field]) for field in ExporterTerms._fields))
+    except (KeyError, ValueError, SyntaxError) as error:
+        raise DiscoveryError(f"{file} has no EXPORTER whose suffix can be read: {error}. Repair or remove the file.") from error
+
+
+def _arguments(text: str) -> dict[str | None, ast.expr]:
+    """The named arguments of a call, of which the text is all behind its opening bracket."""
+    call = ast.parse(f"_({text}", mode="eval").body
+    return {keyword.arg: keyword.value for keyword in call.keywords} if isinstance(call, ast.Call) else {}
 
 
 def measured_topics(module: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -22,10 +22,11 @@ from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.folder import kept_words
 from slowstep.report.json import dumps, show_and_write
-from slowstep.report.terminal import show
-from slowstep.workflow.prove import prove as prove_training
-from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+
+# What proves and draws is imported where it is called: help, and what is refused, wait for nothing of it.
+if TYPE_CHECKING:
+    from slowstep.workflow.prove_ended import Ended
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -84,6 +85,8 @@ def prove(
         allow_writes=allow_writes,
         sandbox=sandbox,
     )
+    from slowstep.workflow.prove import prove as prove_training
+
     with cleaning_up(), tell_on(sys.stderr) as tell:
         ended = prove_training(asked, os.environ, tell)
     try:
@@ -135,5 +138,7 @@ def _show(ended: Ended, json: str | None) -> None:
     if json == "-":
         sys.stdout.write(dumps(ended.report))
         return
+    from slowstep.report.terminal import show
+
     report = ended.report
     show_and_write(lambda: show(report, sys.stdout), report, json)

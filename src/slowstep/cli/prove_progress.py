@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 from slowstep.harmless import harmless
 from slowstep.report.streams import print_line
-from slowstep.workflow.prove import Tell
+from slowstep.workflow.progress import Tell
 
 # Lines are for logs: so often that one sees it is alive, so seldom that it is no nuisance.
 _LINE_EVERY_S: Final = 15.0

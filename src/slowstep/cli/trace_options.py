@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from slowstep.analyses.measure_trace import ChosenStep
 from slowstep.cli.numbers import whole_number
 from slowstep.errors import BadUsage
+
+if TYPE_CHECKING:
+    from slowstep.analyses.measure_trace import ChosenStep
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

@@ -19,6 +19,11 @@ SCRIPT: Final = ".py"
 OWN: Final = "slowstep"
 
 
+def can_be_started(word: str) -> bool:
+    """Whether a word may be the first of a user's command: it is a file, or a program that is found."""
+    return os.path.exists(word) or shutil.which(word) is not None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alone:
     """An option that stands alone although it takes a value: the value that it then has, and what its own looks like as the next word."""
@@ -28,7 +33,7 @@ class Alone:
 
     def takes(self, word: str) -> bool:
         """Whether the next word is the option's value: what could be started is the user's command, whatever it looks like."""
-        return self.form.fullmatch(word) is not None and not os.path.exists(word) and shutil.which(word) is None
+        return self.form.fullmatch(word) is not None and not can_be_started(word)
 
 
 class UserCommand(TyperCommand):

@@ -42,7 +42,7 @@ THIS_IS_LATE: Final = Wording(
 )
 MOSTLY_WAITING: Final = Wording(
     "mostly-waiting",
-    "what this rank waits for later ones leaves {rule} {share:share} of the time, whose gain may be none; trace more steps",
+    "what this rank waits for later ones leaves {rule} {share:share} of the time, whose gain may be nothing; trace more steps",
 )
 NONE_LATER: Final = Wording(
     "none-later", "{share:share} of the time is {stage:stage}, and no other rank is clearly later: try fewer, larger exchanges"

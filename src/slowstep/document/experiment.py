@@ -271,6 +271,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "precision": experiment.precision,
         "reached": reached if reached is not None and reached < 100 else None,
         "budget_s": experiment.budget_s,
+        "needed_s": experiment.needed_s,
         "took_s": None if recorded is None else recorded.took_s,
         "ended_by": experiment.ended_by,
         "exit_code": experiment.exit_code,

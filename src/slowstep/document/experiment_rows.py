@@ -53,6 +53,7 @@ class ExperimentFacts(TypedDict):
     """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval of a
     lever that was not given up.
 
+    `needed_s` are the fewest seconds with which its levers may have a verdict, None where none was tested.
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
     `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time. `busy`: other processes took
     so much of the cores that levers which need some gain less than alone.
@@ -63,6 +64,7 @@ class ExperimentFacts(TypedDict):
     precision: float
     reached: float | None
     budget_s: float
+    needed_s: NotRequired[float | None]
     took_s: float | None
     ended_by: str
     exit_code: int | None

@@ -8,6 +8,7 @@ from slowstep.analyses.steps.loader_changes import LoaderChange
 from slowstep.analyses.steps.phases import Elsewhere
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE, are_notes_lost
 from slowstep.diagnosis.gain import is_pace_uneven, runs_differ
 from slowstep.document.captured import find_lost_capture
@@ -16,9 +17,7 @@ from slowstep.units import format_count
 
 # Changes of the batch size, or of the loader, that are told one by one.
 CHANGES_TOLD = 4
-NO_STACKS = HealthKind(
-    "no-stacks", "notice", "no stack samples were taken, so functions cannot be named: record longer, at --level 1 or more"
-)
+NO_STACKS = HealthKind("no-stacks", "notice", "no stack samples were taken, so functions cannot be named: {remedy}")
 UNEVEN_PACE = HealthKind(
     "uneven-pace",
     "notice",
@@ -44,7 +43,7 @@ THINNED = HealthKind("thinned", "info", "the recording reached its size limit: d
 def find_recording_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about what was measured of a recording: of traces it is told by `diagnosis/trace_doubts.py`."""
     # Of a damaged recording its losses are told.
-    rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
+    rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1, remedy=record_longer(m))]
     if m.has("captured"):
         rows += find_lost_capture(m.captured)
     if is_pace_uneven(m) and not m.machine.load.busy:

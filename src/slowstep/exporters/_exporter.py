@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
-from slowstep.analyses.measurements import Measurements
-from slowstep.findings import Finding
-from slowstep.timeline.timeline import Timeline
+    from slowstep.analyses.measurements import Measurements
+    from slowstep.findings import Finding
+    from slowstep.timeline.timeline import Timeline
 
 ReportMapping = Mapping[str, Any]
 

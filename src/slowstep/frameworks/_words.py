@@ -61,7 +61,8 @@ class Words:
     `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
-    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded. Phrases
+    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
+    was where the first of them had begun and not ended. Phrases
     may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
     `{PIN_MEMORY+COPY_AHEAD}`, or `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it. Where its training
     loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
@@ -84,6 +85,7 @@ class Words:
     loader: str = ""
     inputs: Mapping[str, Words] = field(default_factory=dict)
     unseen: str = ""
+    begun: str = ""
     unforked: str = ""
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()

@@ -58,6 +58,7 @@ class Experiment:
     receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
     with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
     words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
+    `needed_s` is the shortest budget that its plan may do with, None without a plan.
     `changes` are what levers would be in the script, by lever: found when it ended, since the script may have another source later.
     """
 
@@ -76,6 +77,7 @@ class Experiment:
     faults: tuple[LeverFault, ...] = ()
     options: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    needed_s: NotNegative | None = None
     changes: dict[str, ScriptChange] = field(default_factory=dict)
     version: int = VERSION
 

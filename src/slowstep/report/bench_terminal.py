@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.bench_pipeline import draw_pipeline
+from slowstep.report.canvas import clauses
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.saved import draw_kept
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
@@ -59,7 +60,7 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     began = "" if startup_s is None else f", the first {format_duration(startup_s * 1e9)} before training began"
     canvas.prose(f"{_done(bench)} {format_duration((run['duration_s'] or 0.0) * 1e9)}{began}", label=f"{run['name']}:", hang=2)
     if loader is not None:
-        canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
+        canvas.prose(clauses(_loader_facts(loader)), hang=2)
     if bench["reason"] is not None:
         label = "Not measured:" if loader is None and bench["compute"] is None else "Partial:"
         canvas.prose(bench["reason"], label=label, label_style="yellow", hang=2)

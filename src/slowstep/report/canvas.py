@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ NARROW: Final = 60
 _NARROW_HANG: Final = 2
 # Joins words that belong on one line.
 NBSP: Final = "\u00a0"
+# Stands between clauses: a separator where the next one is on the same row, and nothing where it begins another.
+_BETWEEN: Final = "\x1f"
 # A number and its unit are one word: "42.1 ms" is never broken.
 _NUMBER_AND_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%|x|B|[KMGTP]iB|cores?|steps?|samples?|batches|workers?)\b|%)")
 # A file with a line in it, at the end of a name: "save (train.py:10)". What was cut before it shows whether there was a folder.
@@ -77,8 +80,8 @@ class Canvas:
     def prose(
         self, text: str, *, label: str = "", label_style: str = "bold", style: str = "", indent: int = 0, hang: int | None = None
     ) -> None:
-        """Add wrapped text behind an optional label; further lines begin `hang` cells in, where the text began if None (on a narrow page
-        a little in).
+        """Add wrapped text, or `clauses`, behind an optional label; further lines begin `hang` cells in, where the text began if None (on a
+        narrow page a little in).
         """
         first = " " * indent + (f"{label} " if label else "")
         begins = min(indent + _NARROW_HANG, cell_len(first)) if self.width < NARROW else cell_len(first)
@@ -153,14 +156,24 @@ class Canvas:
 
     def _wrapped(self, text: str, first: int, rest: int) -> list[str]:
         """Rows that fill the page, the first beginning `first` cells in and the others `rest`."""
-        rows = [""]
+        rows, joint = [""], " "
         for word in _NUMBER_AND_UNIT.sub(NBSP, text).split(" "):
-            grown = f"{rows[-1]} {word}" if rows[-1] else word
-            if cell_len(grown) <= self.width - (first if len(rows) == 1 else rest):
-                rows[-1] = grown
+            if word == _BETWEEN:
+                joint = self.glyphs.separator
+                continue
+            # Behind a label the first row begins with what stands between it and the text.
+            grown = f"{rows[-1]}{joint}{word}" if rows[-1] or (first and len(rows) == 1) else word
+            if cell_len(grown.lstrip(" ")) <= self.width - (first if len(rows) == 1 else rest):
+                rows[-1] = grown.lstrip(" ")
             else:
                 rows += _pieces(word, self.width - rest)
+            joint = " "
         return [row.replace(NBSP, " ") for row in rows]
+
+
+def clauses(texts: Iterable[str], *, behind_label: bool = False) -> str:
+    """Texts as one for `Canvas.prose`, with separators between those on a row, and none at the end of one; `behind_label`: one before."""
+    return f" {_BETWEEN} ".join(["", *texts] if behind_label else texts).lstrip(" ")
 
 
 def fitting(width: int) -> int:

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.record.launching.folder import analyze_words
-from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
+from slowstep.report.canvas import ASCII, NARROW, UNICODE, Canvas, clauses, fitting, printable
 from slowstep.report.comparison import MACHINE
 from slowstep.report.ledger_chart import STAGE_STYLE
 from slowstep.report.streams import takes_color, takes_unicode, width_of
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _STATE_STYLE: Final = {"faster": "bold green", "slower": "bold red", "cannot distinguish": "bold yellow", "not comparable": "bold yellow"}
 _LABEL_CELLS: Final = 11
+_INDENT: Final = 2
+_DIFFERS: Final = "differs in"
+_TIMES: Final = ("before", "after", "change")
 _NAME_CELLS, _MOST_TIME_CELLS = 17, 12
 # Of a step less than this is no change that one would look for.
 _SHOWN_SHARE: Final = 0.005
@@ -31,7 +34,7 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     shown = cast("Comparison", printable(dict(comparison), glyphs))
     for label, side in (("before", shown["before"]), ("after", shown["after"])):
-        canvas.prose(_side(side, glyphs.separator), label=label.ljust(_LABEL_CELLS), label_style="bold")
+        canvas.prose(clauses(_side(side)), label=label.ljust(_LABEL_CELLS), label_style="bold")
     canvas.blank()
     canvas.prose(_headline(shown), style=_STATE_STYLE[shown["state"]])
     canvas.prose(_explanation(shown))
@@ -55,12 +58,12 @@ def show(comparison: Mapping[str, Any], stream: TextIO) -> None:
     stream.flush()
 
 
-def _side(side: ComparedRun, separator: str) -> str:
+def _side(side: ComparedRun) -> list[str]:
     speed = format_rate(side["samples_per_s"], "samples") if side["samples_per_s"] else ""
     steps = format_rate(side["steps_per_s"], "steps") if side["steps_per_s"] else ""
     step = f"step {format_duration(side['step_ms'] * 1e6)}" if side["step_ms"] is not None else ""
     verdict = side["state"] + (f" {side['rule']}" if side["rule"] else "")
-    return separator.join(text for text in (side["recording"] or side["name"], speed, steps, step, verdict) if text)
+    return [text for text in (side["recording"] or side["name"], speed, steps, step, verdict) if text]
 
 
 def _headline(shown: Comparison) -> str:
@@ -94,12 +97,12 @@ def _busy(busy: BusyMachine) -> str:
 
 
 def _draw_differences(canvas: Canvas, rows: list[FactDifference]) -> None:
+    if rows and canvas.width < NARROW:
+        canvas.line((_DIFFERS, "bold"))
     for number, row in enumerate(rows):
-        label = "" if number else "differs in"
-        canvas.prose(
-            f"{row['fact'].replace('_', ' ')}: {_value(row['before'])} before, {_value(row['after'])} after",
-            label=label.ljust(_LABEL_CELLS),
-        )
+        label = "" if canvas.width < NARROW else ("" if number else _DIFFERS).ljust(_LABEL_CELLS)
+        said = f"{row['fact'].replace('_', ' ')}: {_value(row['before'])} before, {_value(row['after'])} after"
+        canvas.prose(said, label=label, indent=0 if label else _INDENT)
 
 
 def _value(value: Any) -> str:
@@ -111,17 +114,22 @@ def _value(value: Any) -> str:
 
 
 def _draw_ledger(canvas: Canvas, rows: list[StageChange], per: str) -> None:
-    cells = min(_MOST_TIME_CELLS, (canvas.width - _NAME_CELLS) // 3)
-    head = f"ms per {per}".ljust(_NAME_CELLS) + "".join(text.rjust(cells) for text in ("before", "after", "change"))
-    canvas.line((head, "dim"))
     whole = sum(max(row["before_ms"] or 0.0, row["after_ms"] or 0.0) for row in rows)
     digits = 1 if whole >= 10 else 3 if whole >= 0.1 else 5
-    for row in rows:
-        old, new = row["before_ms"], row["after_ms"]
-        if max(old or 0.0, new or 0.0) < _SHOWN_SHARE * whole:
-            continue
-        change = "" if old is None or new is None else f"{new - old:+,.{digits}f}"
-        times = [*("unknown" if value is None else f"{value:,.{digits}f}" for value in (old, new)), change]
-        canvas.line(
-            (stage_in_words(row["stage"]).ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times)
-        )
+    shown = [row for row in rows if max(row["before_ms"] or 0.0, row["after_ms"] or 0.0) >= _SHOWN_SHARE * whole]
+    times = {row["stage"]: _times_of(row, digits) for row in shown}
+    # At least a blank between two of them; names have what is left.
+    longest = max((len(time) for of_stage in times.values() for time in of_stage), default=0) + 1
+    cells = max(min(_MOST_TIME_CELLS, (canvas.width - _NAME_CELLS) // len(_TIMES)), longest)
+    names = min(_NAME_CELLS, canvas.width - len(_TIMES) * cells)
+    canvas.line((canvas.cut(f"ms per {per}", names).ljust(names) + "".join(text.rjust(cells) for text in _TIMES), "dim"))
+    for stage, of_stage in times.items():
+        name = canvas.cut(stage_in_words(stage), names)
+        canvas.line((name.ljust(names), STAGE_STYLE.get(stage, "")), *(time.rjust(cells) for time in of_stage))
+
+
+def _times_of(row: StageChange, digits: int) -> list[str]:
+    """Before, after, and the change."""
+    old, new = row["before_ms"], row["after_ms"]
+    change = "" if old is None or new is None else f"{new - old:+,.{digits}f}"
+    return [*("unknown" if value is None else f"{value:,.{digits}f}" for value in (old, new)), change]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 
 from slowstep.prove.stats.design import FEWEST_PAIRS, MIN_ROUNDS
+from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
     format_bytes,
@@ -30,6 +31,8 @@ _VERDICT_CELLS: Final = 18
 _TABLE_FROM: Final = 72
 _FOREIGN_LOAD: Final = "foreign-load"
 _INDENT: Final = 2
+# A gain that may be twice as large or half as large as measured, or more, is not known.
+_KNOWN_WITHIN: Final = 2.0
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
@@ -79,7 +82,7 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
     _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
     # A note at the top says it of the whole run, and the row of a lever that it may have kept from gaining.
     said = any(finding["rule"] == _FOREIGN_LOAD for finding in report["findings"])
-    _draw_facts(canvas, facts, say_busy=not said)
+    _draw_facts(canvas, facts, any_known=any(map(_is_known, rows)), say_busy=not said)
 
 
 def draw_proofs(canvas: Canvas, report: Report) -> None:
@@ -149,7 +152,7 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
 
 def _draw_said(canvas: Canvas, said: list[str]) -> None:
     if said:
-        canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
+        canvas.prose(clauses(said), indent=_INDENT, hang=_INDENT, style="dim")
 
 
 def _sizes(row: ExperimentRow) -> list[str]:
@@ -204,8 +207,7 @@ def _said(row: ExperimentRow) -> list[str]:
 
 def _why_open(row: ExperimentRow) -> list[str]:
     """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
-    fewest = FEWEST_PAIRS if row["how"] == "re-runs" else MIN_ROUNDS
-    if row["rounds"] < fewest:
+    if row["rounds"] < (fewest := _fewest_rounds(row)):
         # However much it gained: what would show is no matter of widths then.
         return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs"]
     if row["held_back"] is not None:
@@ -213,6 +215,11 @@ def _why_open(row: ExperimentRow) -> list[str]:
     if row["below"] is not None and row["below"] < 1:
         return [f"a gain below {format_share(row['below'])} is too small to be seen in this time"]
     return [f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"]
+
+
+def _fewest_rounds(row: ExperimentRow) -> int:
+    """With fewer of them there is no verdict."""
+    return FEWEST_PAIRS if row["how"] == "re-runs" else MIN_ROUNDS
 
 
 def _rounds(row: ExperimentRow) -> str:
@@ -258,12 +265,20 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
         canvas.prose(f"{', '.join(names)}; {reason}", label="Not tested:", label_style="dim", hang=_INDENT)
 
 
-def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, say_busy: bool) -> None:
+def _is_known(row: ExperimentRow) -> bool:
+    """Whether there is a gain of a lever that is known well enough to be said."""
+    gain = row["gain"] if row["lever"] is not None and row["state"] == "measured" else None
+    if gain is None or gain["low"] is None or gain["high"] is None or row["rounds"] < _fewest_rounds(row):
+        return False
+    return bool(gain["high"] < _KNOWN_WITHIN**2 * gain["low"])
+
+
+def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_busy: bool) -> None:
     why = _ENDED.get(facts["ended_by"], facts["ended_by"])
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
         each = format_count(facts["steps_per_block"], "step")
-        canvas.prose(f"Measured {took}in blocks of {each}; {_reached(facts, why)}. Seed {facts['seed']}", hang=_INDENT)
+        canvas.prose(f"Measured {took}in blocks of {each}; {_reached(facts, why, any_known=any_known)}. Seed {facts['seed']}", hang=_INDENT)
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
@@ -275,12 +290,14 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, say_busy: bool) -> No
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
 
 
-def _reached(facts: ExperimentFacts, why: str) -> str:
+def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:
     """Why it stopped, and how well the gains are known then."""
     asked = format_share(facts["precision"])
     if facts["ended_by"] == _PRECISION:
         return f"{why}, {asked}"
-    if facts["reached"] is None or facts["reached"] >= 1:
+    if not any_known:
+        return f"{why} before any gain was known (asked: to within {asked})"
+    if facts["reached"] is None or facts["reached"] >= _KNOWN_WITHIN - 1:
         return f"{why} before every gain was known (asked: to within {asked})"
     return f"{why}, with gains known to within {format_share(facts['reached'])} (asked: {asked})"
 

@@ -197,11 +197,13 @@ def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str,
 
 def _value(row: EvidenceRow) -> str:
     value = row["value"]
-    return value if isinstance(value, str) else _with_unit(value, row["unit"])
+    return value if isinstance(value, str) else _with_unit(value, row["unit"], beside=row["name"])
 
 
-def _with_unit(value: float | None, unit: str) -> str:
-    """A value in its unit's best form; what follows the unit stays: "ms per step", "share of window"."""
+def _with_unit(value: float | None, unit: str, *, beside: str = "") -> str:
+    """A value in its unit's best form; what follows the unit stays: "ms per step", "share of window". A noun that stands `beside` it
+    already, in the value's name, is not repeated: "cores used  0.62".
+    """
     if value is None:
         return UNKNOWN
     first, _, rest = unit.partition(" ")
@@ -210,8 +212,8 @@ def _with_unit(value: float | None, unit: str) -> str:
     elif first in _FORMATS:
         text = _FORMATS[first](value)
     else:
-        noun = _SINGULAR.get(first, first) if value == 1 else first
-        text = f"{format_number(int(value) if float(value).is_integer() else value)} {noun}"
+        noun = "" if first in beside.split() else _SINGULAR.get(first, first) if value == 1 else first
+        text = f"{format_number(int(value) if float(value).is_integer() else value)} {noun}".rstrip()
     return f"{text} {_IN_WORDS.get(rest, rest)}".strip()
 
 

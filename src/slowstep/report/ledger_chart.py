@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from slowstep.report.canvas import NARROW, NBSP
+from slowstep.report.canvas import NARROW, NBSP, clauses
 from slowstep.stages import UNATTRIBUTED, stage_in_words
 from slowstep.units import UNKNOWN, format_share
 
@@ -126,4 +126,4 @@ def _draw_folded(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool) -> N
     }
     texts = [f"{label}: {', '.join(names)}" for label, names in folded.items() if names]
     if texts:
-        canvas.prose(canvas.glyphs.separator.join(texts), style="dim", hang=2)
+        canvas.prose(clauses(texts), style="dim", hang=2)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
-from typing import TextIO
+from typing import Final, TextIO
 
 from slowstep.harmless import harmless
+
+# By POSIX, in this order.
+_LOCALE: Final = ("LC_ALL", "LC_CTYPE", "LANG")
+_C_LOCALE: Final = ("C", "POSIX")
 
 
 def width_of(stream: TextIO) -> int:
@@ -29,8 +34,22 @@ def takes_color(stream: TextIO) -> bool:
 
 
 def takes_unicode(stream: TextIO) -> bool:
-    """Whether it shows more than ASCII."""
-    return (stream.encoding or "").lower().startswith("utf")
+    """Whether it shows more than ASCII: Python writes UTF-8 in the C locale too, whose terminal may know no more."""
+    return (stream.encoding or "").lower().startswith("utf") and not _is_c_locale()
+
+
+def _is_c_locale() -> bool:
+    """Whether the user has asked for it, and for no encoding. The first variable that is set counts; of none nobody has asked."""
+    asked = next(filter(None, map(os.environ.get, _LOCALE)), "")
+    return asked in _C_LOCALE and not os.environ.get("PYTHONIOENCODING")
+
+
+def write_plainly(*streams: TextIO | None) -> None:
+    """Have streams of this process written in what they can show, by whatever writes to them, and escaped what they cannot."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper) and not takes_unicode(stream):
+            is_utf = (stream.encoding or "").lower().startswith("utf")
+            stream.reconfigure(encoding="ascii" if is_utf else None, errors="backslashreplace")
 
 
 def print_line(text: str, stream: TextIO) -> None:

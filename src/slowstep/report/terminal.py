@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.health import DAMAGE
 from slowstep.report.bench_terminal import draw_bench
-from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, Glyphs, fitting, printable
+from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, Glyphs, clauses, fitting, printable
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
@@ -114,20 +114,21 @@ def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
 
 
 def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
-    run, separator = report["run"], canvas.glyphs.separator
+    run = report["run"]
     framework = run["framework"] or "framework unknown"
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
     # Of a trace no step of which is left nothing was looked at.
-    duration = "" if not run["duration_s"] else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
+    duration = format_duration((run["duration_s"] or 0.0) * 1e9)
+    lasted = f"{canvas.glyphs.separator}{duration} in total".replace(" ", NBSP) if run["duration_s"] else ""
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         _batch(run, verbose=verbose),
-        f"{_steps(run)}{duration}",
+        f"{_steps(run)}{lasted}",
     ]
-    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)) + separator.rstrip(), hang=2)
-    canvas.prose(separator.join(_speed(report)), hang=2)
+    canvas.prose(clauses(facts, behind_label=True), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)), hang=2)
+    canvas.prose(clauses(_speed(report)), hang=2)
     for label, text in over_time_lines(run):
         canvas.prose(text, label=label, hang=2)
     if (in_turn := in_turn_line(run.get("in_turn", []))) is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from slowstep.timeline.coverage import KindCoverage
-from slowstep.timeline.timeline import Timeline
+if TYPE_CHECKING:
+    from slowstep.timeline.coverage import KindCoverage
+    from slowstep.timeline.timeline import Timeline
 
 
 def _silent(share: float) -> None:

@@ -120,7 +120,11 @@ class OpenRecording:
         written = _until(self._cut_ns, everything)
         sound = replace(written, records=sound_readings(written.records)) if notes.role == "launcher" else written
         lost = replace(written.lost, malformed=written.lost.malformed + len(written.records) - len(sound.records))
-        return _Part(file=file, notes=notes, kept=kept_of(whole, everything), lost=lost), sound
+        kept = kept_of(whole, everything)
+        if kept.missing:
+            # Where the file was cut, or moved together, that went through a record.
+            lost = Lost(torn=0, malformed=lost.malformed + lost.torn)
+        return _Part(file=file, notes=notes, kept=kept, lost=lost), sound
 
     def _add(self, part: _Part, records: Records) -> None:
         """Take one more process. The records of a lone training are kept until its tables are made; those of several are read again."""

@@ -93,6 +93,7 @@ class ProcessFacts:
     framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
     operations: Mapping[str, CallOperations] = field(default_factory=dict)  # by framework, of those that trace one function that trains
     spent_ns: int = 0  # by hooks that write nothing each time they are called
+    level: int | None = None  # of --level: how much was recorded of it
     lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
     @property

@@ -16,7 +16,8 @@ from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import is_going_on
 from slowstep.workflow.traces.find import RECORDING, find
 from slowstep.workflow.traces.left_out_traces import not_read
-from slowstep.workflow.traces.traces import TraceRequest, diagnose_traces
+from slowstep.workflow.traces.trace_request import TraceRequest
+from slowstep.workflow.traces.traces import diagnose_traces
 
 
 def analyze(

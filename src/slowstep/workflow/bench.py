@@ -15,10 +15,11 @@ from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, TellPhase
+from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements
 from slowstep.workflow.bench_request import BenchRequest
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.nothing_recorded import describe_nothing
+from slowstep.workflow.progress import TellPhase
 
 # What is left to do when the time for everything else is over.
 _AFTER_S: Final = 60.0

@@ -23,9 +23,7 @@ from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
 from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
-
-# What is done, how much of it (0 to 1), and what has been reached.
-TellPhase = Callable[[str, float, str], None]
+from slowstep.workflow.progress import TellPhase
 
 TASK: Final = "bench_data"
 CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", value=ACROSS_EPOCHS),))

@@ -40,7 +40,7 @@ from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.next_command.typed import from_its_folder
-from slowstep.workflow.traces.find import EXPECTED
+from slowstep.workflow.traces.named_paths import EXPECTED
 
 FEWEST_BESIDE_OTHERS = 3
 

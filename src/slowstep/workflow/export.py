@@ -16,7 +16,7 @@ from slowstep.registry import discover
 from slowstep.sources._source import HowRead
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
 from slowstep.workflow.traces.parsed_traces import read_cached
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 # Endings that the name of what is exported does not keep, in this order.
 _PACKED: Final = (".gz", ".json")

@@ -18,6 +18,7 @@ from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import REPORT_FILE, is_report
 from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import is_recording_folder, last_run, runs_here
+from slowstep.workflow.traces.named_paths import require
 
 LAST: Final = "last"
 _SCRIPTS: Final = (".py", ".sh")
@@ -41,13 +42,14 @@ class Given:
 
 def what_is_given(paths: Sequence[Path]) -> Given:
     """What the words of the command line mean. Raises NoRecording where nothing was recorded here, BadUsage for a script, and
-    UnreadableInput for a damaged report.
+    UnreadableInput for what is not there, and for a damaged report.
     """
     if not paths or (_is_last(paths) and not os.path.exists(paths[0])):
         return _of_recording(last_run(Path()), chosen=True)
     paths = tuple(_by_name(path) for path in paths)
     for path in paths:
         _refuse_script(path)
+        require(path)
     reports = [path for path in paths if os.path.isfile(path) and is_report(path)]
     if not reports:
         return _of_recording(paths[0]) if len(paths) == 1 else Given(paths=paths)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 from slowstep.prove.choose import USUAL
@@ -19,20 +18,13 @@ from slowstep.record.experiment.implementations import broken_levers, known_leve
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.prove_act import FreshStart, ProveAct, TellPhase
+from slowstep.workflow.progress import Tell
+from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tell:
-    """Where to tell what happens: `say` takes a line, `phase` how far the present phase is (a share, 0 to 1) and what has been reached."""
-
-    say: Callable[[str], None]
-    phase: TellPhase
 
 
 def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits: LeadLimits | None = None) -> Ended:

@@ -34,10 +34,10 @@ from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
 from slowstep.prove.reruns import round_words
 from slowstep.prove.runner import run
-from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
+from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
-from slowstep.prove.step_pace import find_pace, receipt_ns
+from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
 from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
@@ -45,12 +45,12 @@ from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_about, format_count, format_duration, format_share
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
-# What is being done, how much of its time is over (0 to 1), and what has been reached.
-TellPhase = Callable[[str, float, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,9 +230,7 @@ class ProveAct:
         self._plan, self._step_ms = plan, pace.step_ms
         each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
         self._say(f"Tests {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
-        for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=self._left_s):
-            self._say(doubt)
-        self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING)
+        self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING, needed_s=self._needed_s(plan, pace))
         outcome = run(
             self._executor,
             plan,
@@ -246,6 +244,15 @@ class ProveAct:
         )
         self._outcome, self._left_s = outcome, max(self._left_s - outcome.seconds, 0.0)
         self._keep(ended_by=outcome.ended_by)
+
+    def _needed_s(self, plan: Plan, pace: StepPace) -> float:
+        """The shortest budget of such a plan; where it was given a shorter one, what to do is said."""
+        step_ms, period_steps = pace.step_ms, pace.period_steps
+        needed = needed_s(plan, step_ms=step_ms, period_steps=period_steps)
+        advised_s = longer_budget_s(self._asked.budget_s, needed)
+        for doubt in doubts(plan, step_ms=step_ms, period_steps=period_steps, budget_s=self._left_s, advised_s=advised_s):
+            self._say(doubt)
+        return needed
 
     def _chosen_before(self) -> Chosen:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)

@@ -57,13 +57,13 @@ def test_the_gain_leaves_a_full_collection_now_and_then():
 def test_the_evidence_says_how_often_how_long_and_of_which_generation():
     shown = values(finding(NAME, measurements(**collects(10, 60.0))))
 
-    assert (shown["generation 2"], shown["one of generation 2"], shown["objects freed"]) == pytest.approx((10, 60, 7))
+    assert (shown["collections of generation 2"], shown["each of generation 2"], shown["objects freed"]) == pytest.approx((10, 60, 7))
 
 
 def test_a_script_that_asks_for_collections_is_told_the_line_and_other_advice():
     asked, own = (finding(NAME, measurements(**collects(1, 6.0, asked=asked))) for asked in (True, False))
 
-    assert {row.where for row in asked.evidence if row.name == "asked for"} == {"train.py:33"}
+    assert {row.where for row in asked.evidence if row.name == "collections asked for"} == {"train.py:33"}
     assert asked.fixes[0] != own.fixes[0]
 
 

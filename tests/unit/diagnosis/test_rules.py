@@ -169,7 +169,7 @@ def test_an_unfused_optimizer_is_told_with_its_waits_for_a_core_in_all_its_numbe
     ("case", "name", "value"),
     [
         ("serial-loader", "making batches", 10.5 / 29.52),
-        ("serial-loader in a loop without a loader", "made in the loop", "line 24"),
+        ("serial-loader in a loop without a loader", "made in the loop", "train.py:24"),
         ("too-few-workers of two", "worker time per step", 52.5),
         ("slow-collate", "collate function", "pad_slowly"),
         ("slow-collate", "collating", 26 / 32),

@@ -225,7 +225,7 @@ LISTED = "main.<locals>.<listcomp>"
 def test_a_comprehension_is_a_line_of_the_loop_and_one_that_makes_the_update_too_is_not_to_be_run_more_seldom(line, apart):
     found = first(after_update(calls("gap", 30, ((SCRIPT, LISTED, line), 30, 30, []))))
 
-    assert (found.rule, values(found)["line"]) == (CALLBACK, str(line))
+    assert (found.rule, values(found)["line"]) == (CALLBACK, f"train.py:{line}")
     assert fixes(found)[0].startswith("move what line 30 does besides the update" if apart else "run line 34 every k steps")
     assert found.gain.assumes.startswith("what line 30 does besides the update took" if apart else "line 34 took")
 
@@ -236,7 +236,7 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(called, rule):
     m = after_update(calls("gap", 30, (called, 29, 29, [])), line=34)
 
     found = first(m)
-    assert (diagnose(m).verdict.state, found.rule, values(found)["line"]) == ("bottleneck", rule, "34")
+    assert (diagnose(m).verdict.state, found.rule, values(found)["line"]) == ("bottleneck", rule, "train.py:34")
     assert values(found)["most of it in"] == called[1].removeprefix("built-in method builtins.")
 
 

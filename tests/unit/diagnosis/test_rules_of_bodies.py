@@ -144,7 +144,7 @@ def test_what_makes_a_tensor_of_a_top_level_comprehension_counts_with_it(left_ms
     m = in_bodies(note, counted_at_the_top((24, 100), *others))
 
     (found,) = diagnose(m).findings
-    assert (found.rule, found.also, values(found)["line"]) == (LOOP, (HOOK,), "24")
+    assert (found.rule, found.also, values(found)["line"]) == (LOOP, (HOOK,), "train.py:24")
     assert found.share / m.ledger.share_of(BODY) == pytest.approx(share, rel=0.01)
 
 

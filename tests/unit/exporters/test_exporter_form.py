@@ -13,13 +13,14 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep import exporters as package
 from slowstep.cli import analyze as command
-from slowstep.cli import export_options
+from slowstep.cli import analyze_report, export_options
+from slowstep.cli.plugin_texts import ExporterTerms, exporter_terms
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, export_document, exporters
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 FILES = sorted(path.stem.replace("_", "-") for path in Path(package.__path__[0]).glob("[!_]*.py"))
 
@@ -60,6 +61,10 @@ def test_an_exporter_takes_the_document_alone_or_what_it_is_of(name):
     assert (exporter.write_document is not None) != any(write is not None for write in of_what_it_is_of)
 
 
+def test_what_the_help_says_of_exporters_is_what_they_are():
+    assert exporter_terms() == {name: ExporterTerms(each.suffix, each.writes) for name, each in exporters().items()}
+
+
 def test_no_two_exporters_write_to_the_same_place():
     assert len({exporter.suffix for exporter in exporters().values()}) == len(exporters())
 
@@ -78,7 +83,8 @@ def test_one_that_takes_the_document_is_named_for_the_recording(tmp_path, monkey
 def test_a_report_without_its_recording_is_exported_by_what_takes_the_document_only(tmp_path, monkeypatch, capsys):
     document = analyze([make_recording(tmp_path / "r", Training(steps=60, workers=1))])
     (tmp_path / "kept.json").write_text(json.dumps(document))
-    monkeypatch.setattr(export_options, "exporters", lambda: exporters() | {"title": TITLE})
+    monkeypatch.setattr(export_options, "exporter_terms", lambda: exporter_terms() | {"title": ExporterTerms(TITLE.suffix, TITLE.writes)})
+    monkeypatch.setattr(analyze_report, "exporters", lambda: exporters() | {"title": TITLE})
 
     command.analyze([tmp_path / "kept.json"], export="title", export_to=tmp_path / "out")
 

@@ -11,7 +11,7 @@ from slowstep.errors import UnwritableOutput
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 
 @pytest.fixture

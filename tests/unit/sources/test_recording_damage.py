@@ -204,6 +204,60 @@ def test_what_the_kernel_counts_may_go_back(folder: Path) -> None:
     assert doubts(folder) == {}
 
 
+def _write_over(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes(10 * BYTES) + data[at + 10 * BYTES :]
+
+
+def _insert(data: bytes, at: int) -> bytes:
+    return data[:at] + b"nonsense" + data[at:]
+
+
+def _take_out(data: bytes, at: int) -> bytes:
+    return data[:at] + data[at + 100 :]
+
+
+def _end_in_nonsense(data: bytes, at: int) -> bytes:
+    return data[:at] + b"nonsense".ljust(BYTES, b"!")
+
+
+@pytest.mark.parametrize(
+    ("change", "damaged"), [(_write_over, 10), (_insert, None), (_take_out, None)], ids=["written over", "put in", "taken out"]
+)
+def test_what_was_moved_or_written_over_is_damaged_and_was_not_being_written(
+    folder: Path, change: Callable[[bytes, int], bytes], damaged: int | None
+) -> None:
+    file, whole = folder / "100-1.rec", records(folder)
+
+    file.write_bytes(change(file.read_bytes(), whole // 2 * BYTES))
+
+    found = doubts(folder)
+    assert "torn-records" not in found
+    # All that comes behind it stands at other places than records do.
+    assert found["malformed-records"].count == (damaged or pytest.approx(whole / 2, abs=5))
+    assert "missing-records" not in found or found["missing-records"].count <= 3
+
+
+def test_nonsense_in_the_place_of_half_a_file_is_damaged_and_the_rest_missing(folder: Path) -> None:
+    file, whole = folder / "100-1.rec", records(folder)
+
+    file.write_bytes(_end_in_nonsense(file.read_bytes(), whole // 2 * BYTES))
+
+    assert {name: row.count for name, row in doubts(folder).items()} == {
+        "missing-records": whole - whole // 2 - 1,
+        "malformed-records": 1,
+    }
+
+
+def test_a_record_of_each_thread_may_be_unfinished_where_the_process_was_killed(folder: Path) -> None:
+    drop(folder, "end")
+    file = folder / "100-1.rec"
+    data = file.read_bytes()
+
+    file.write_bytes(data[: -2 * BYTES] + bytes(BYTES) + data[-BYTES:])
+
+    assert doubts(folder).keys() == {"torn-records", "early-end"}
+
+
 def _remove(file: Path) -> None:
     file.unlink()
 

@@ -262,7 +262,7 @@ def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_lev
 @pytest.mark.parametrize(
     ("exit_code", "expected"),
     [
-        (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tested"),
+        (0, "let the script train longer, 2 min or more (more epochs, more steps): it ended before a lever was tested"),
         (3, "fix the script's own error: it ended with exit code 3 before a lever was tested"),
     ],
 )

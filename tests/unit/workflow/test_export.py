@@ -12,7 +12,7 @@ from slowstep.errors import BadUsage
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 
 @pytest.mark.parametrize("warmup", [0, 50])

@@ -175,12 +175,10 @@ def test_a_list_of_runs_names_the_half_that_was_measured(recording, benched, cap
     assert "216" in row
 
 
-def test_a_path_that_may_not_be_looked_at_is_left_to_whoever_reads_it(recording):
-    too_long = Path("x" * 300)
-
-    assert what_is_given([too_long]).paths == (too_long,)
-    with pytest.raises(UnreadableInput):
-        obey(["analyze", str(too_long)])
+@pytest.mark.parametrize(("name", "why"), [("x" * 300, "File name too long"), ("nope", "does not exist")])
+def test_a_path_that_may_not_be_looked_at_or_is_not_there_is_refused(recording, name, why):
+    with pytest.raises(UnreadableInput, match=why):
+        what_is_given([Path(name)])
 
 
 def test_which_recording_was_chosen_is_said_beside_the_report_and_not_in_it(recording, capsys):

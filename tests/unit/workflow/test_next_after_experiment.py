@@ -122,6 +122,24 @@ def test_an_experiment_whose_script_failed_is_to_be_made_again_with_the_time_tha
     assert after_experiment(report, ("--levers", "workers=2")).command == "slowstep prove --levers workers=2 --budget 300s train.py"
 
 
+@pytest.mark.parametrize(
+    ("needed_s", "words"), [(None, " --budget 10s"), (9.0, " --budget 10s"), (54.0, ""), (99.5, " --budget 100s")], ids=str
+)
+def test_a_budget_that_is_known_to_be_too_short_is_not_given_again(needed_s: float | None, words: str) -> None:
+    report = report_of()
+    report["run"]["experiment"] |= {"ended_by": "killed", "needed_s": needed_s, "trustworthy": None}
+
+    assert after_experiment(report, ()).command == f"slowstep prove{words} train.py"
+
+
+@pytest.mark.parametrize(("needed_s", "words"), [(54.0, "--budget 90s"), (200.0, "--budget 200s")])
+def test_more_time_is_what_a_verdict_takes_and_no_less_than_thrice(needed_s: float, words: str) -> None:
+    report = report_of({"lever": "workers=2", "verdict": "cannot distinguish"})
+    report["run"]["experiment"] |= {"ended_by": "budget", "budget_s": 30.0, "needed_s": needed_s}
+
+    assert after_experiment(report, ()).command == f"slowstep prove {words} train.py"
+
+
 @pytest.mark.parametrize(("budget_s", "words"), [(10.0, ""), (60.0, ""), (300.0, " --budget 300s")])
 def test_other_levers_are_given_as_much_time_as_was_asked_for_and_no_less_than_usual(budget_s: float, words: str) -> None:
     report = report_of({"lever": "stub=data:blur", "verdict": "upper bound"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.usual import longer_budget_s
 from staged_training import Stage, StagedTraining
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -87,6 +89,15 @@ def test_what_the_finding_names_is_tried_and_proved(tmp_path):
     assert [(row["lever"], row["verdict"]) for row in ended.report["experiments"]] == [(None, None), (STUB, "proved")]
     assert told.phases == ["starting", "recording", "testing"]
     assert told.lines == [f"Tests {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
+
+
+def test_a_budget_that_is_too_short_is_said_with_the_one_that_is_next(tmp_path):
+    ended, _, told = acted(tmp_path / "r", Stage(gains={}), budget_s=0.5)
+
+    said = [line for line in told.lines if "too short" in line]
+    needed_s = ended.report["run"]["experiment"]["needed_s"]
+    assert needed_s > 0.5
+    assert [re.findall(r"--budget (\d+)s,", line) for line in said] == [[f"{longer_budget_s(0.5, needed_s):g}"]]
 
 
 def test_levers_that_were_asked_for_are_tried_instead(tmp_path):

@@ -90,7 +90,7 @@ def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
     assert lever == f"batch-size={2 * round(report['run']['batch_size'] or 0)}"
     assert report["run"]["next_command"].startswith(f"slowstep prove --levers {lever} ")
     # A script that ends as early again would tell no more.
-    assert "10 s or more" in short["run"]["before_next"]
+    assert short["run"]["before_next"].startswith("let the script train longer, 2 min or more")
     assert short["run"]["next_command"].startswith(f"slowstep prove --levers {lever} ")
     assert not [row for row in without["not_judged"] if "lever" in row]
 
@@ -119,7 +119,8 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
         told[steps] = report["run"].get("before_next", "")
 
     assert "trains for 200 steps or more, and 10 s at least: it ended by itself after 12 steps" in told[12]
-    assert "trains for 10 s or more: it ended by itself after 300 steps" in told[300]
+    # What would tell is an experiment, which takes longer than a verdict.
+    assert "train longer, 2 min or more (more epochs, more steps): it ended by itself after" in told[300]
     assert not told[700]
 
 

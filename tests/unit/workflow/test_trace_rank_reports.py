@@ -15,7 +15,7 @@ from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 pytestmark = pytest.mark.usefixtures("traces_measured_once")
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"

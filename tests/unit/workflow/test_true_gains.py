@@ -55,12 +55,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[s
     ),
     "serial-loader in a loop without a loader": (
         {"loader": False, "input_ms": 12},
-        {"stage": "preprocess", "made in the loop": "line 24"},
+        {"stage": "preprocess", "made in the loop": "train.py:24"},
         lambda report: {"loader": True, "getitem_ms": 12, "collate_ms": 0, "persistent": True, "receive_ms": 1},
     ),
     "serial-loader reading in a loop without a loader": (
         {"loader": False, "input_ms": 12, "input_blocked_ms": 11},
-        {"stage": "read", "made in the loop": "line 24"},
+        {"stage": "read", "made in the loop": "train.py:24"},
         lambda report: {"loader": True, "getitem_ms": 1, "blocked_ms": 11, "collate_ms": 0, "persistent": True, "receive_ms": 1},
     ),
     "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),

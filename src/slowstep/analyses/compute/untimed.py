@@ -94,4 +94,4 @@ def _is_generated(path: Path, depth: int) -> bool:
 def _label(frame: Frame, script: str | None) -> str:
     """A function with its place; a line outside of functions."""
     name, where = enclosing(frame.function), shown(frame.file, script)
-    return f"line {where}:{frame.line}" if TOP_LEVEL.fullmatch(name) else f"{name} ({where}:{frame.first_line})"
+    return f"{where}:{frame.line}" if TOP_LEVEL.fullmatch(name) else f"{name} ({where}:{frame.first_line})"

@@ -189,9 +189,10 @@ def inside(stacks: Stacks, start_ns: Ints, end_ns: Ints) -> Ints:
 
 @lru_cache(maxsize=4096)
 def shown(file: str, script: str | None) -> str:
-    """A path as reports show it: relative to the script's folder where it lies in it, else its last two components."""
+    """A path as reports show it: relative to the script's folder where it lies in it, else, and of a library, its last two components."""
     # Of `python ../train.py` the interpreter keeps the dots.
     where = PurePath(normpath(file))
-    if script is not None and where.is_relative_to(PurePath(script).parent):
+    # An environment is often a folder beside the script.
+    if script is not None and not LIBRARY.search(file) and where.is_relative_to(PurePath(script).parent):
         return str(where.relative_to(PurePath(script).parent))
     return str(PurePath(*where.parts[-2:]))

@@ -13,4 +13,6 @@ class TrainingTopic(MayLack):
     """The training as its users know it."""
 
     words: Words  # of the framework that trains
+    level: int | None = None  # how much of it was recorded, 0 to 2; None of a trace
+    from_within: bool = False  # whether its own process began the recording, by slowstep.record(); else slowstep run did
     is_training: bool = True  # False where there is no backward pass: inference, or a part of a training that shows none

@@ -10,6 +10,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
 from slowstep.record.framework import known_frameworks
+from slowstep.record.writing.format import BEGUN
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.units import format_count
 
@@ -45,6 +46,8 @@ def describe_untrained(timeline: Timeline) -> str:
     ending = _ending(run)
     batches = timeline.table("waits").height
     backwards = int((timeline.table("spans")["kind"] == "backward").sum())
+    if not backwards and (begun := _first_begun(run)) is not None:
+        return begun
     if not backwards and (found := _first_imported(run.told or ())) is not None:
         # What was seen is the loader's that feeds it.
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {_no_step_of(found)}", ending, _profile(found))))
@@ -71,6 +74,8 @@ def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
     """The same of a run in which nothing of a training was seen."""
     if told := _losses(run, health):
         return told
+    if (begun := _first_begun(run)) is not None:
+        return begun
     ending = _ending(run)
     if _failed_at_once(run):
         # It did not come to any training, seen or not.
@@ -110,6 +115,15 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     if "python" in told:
         return f"this command imported none of {_recorded(' or ')}. {records}", _PROFILE_OTHER
     return f"the command started no Python process that slowstep could record. {records}", _AUTO
+
+
+def _first_begun(run: RunFacts) -> str | None:
+    """What is said where a call that trains had begun, and none ended; None where none had."""
+    found = _first_imported(run.told or ()) if BEGUN in (run.told or ()) else None
+    if found is None or not found.begun:
+        return None
+    longer = "" if _failed_itself(run) else _LONGER_INSIDE if run.session else _LONGER
+    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {found.begun}.", _ending(run), longer)))
 
 
 def _first_imported(told: Iterable[str]) -> Words | None:

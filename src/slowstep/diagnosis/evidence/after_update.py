@@ -22,7 +22,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.part_words import is_plural, lines_in_words, part_name, part_name_and_place, part_noun, part_place
+from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.units import format_share
 
@@ -306,8 +306,7 @@ def _evidence(
 
 def named_as(part: Part) -> Evidence:
     """As evidence: a function or lines, and where they are."""
-    value = lines_in_words(part.place) if part.kind is PartKind.LINES and part.place is not None else part_name(part)
-    return Evidence(name=part_noun(part), value=value, unit="", where=part_place(part))
+    return Evidence(name=part_noun(part), value=part_called(part), unit="", where=part_place(part))
 
 
 def within(entry: TimedFunctions) -> tuple[Evidence, ...]:

@@ -15,7 +15,7 @@ from slowstep.diagnosis.evidence.unnamed import where_unnamed
 from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ, saved_by
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Evidence
-from slowstep.part_words import part_in_words, part_without_place
+from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.stages import UNATTRIBUTED
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
@@ -126,8 +126,8 @@ def growth_evidence(
     return (
         Evidence(name="step at first", value=trend.first / 1e6, unit="ms"),
         Evidence(name="step at the end", value=trend.last / 1e6, unit="ms"),
-        Evidence(name="grown by at least", value=growth.trend.growth_low / trend.first, unit="of the first step", threshold=GROWN_BY),
-        Evidence(name="part that grows", value=part_without_place(growth.part), unit="", where=part_in_words(growth.part)),
+        Evidence(name="grown by at least", value=growth.trend.growth_low / trend.first, unit="share of the first step", threshold=GROWN_BY),
+        Evidence(name="part that grows", value=part_without_place(growth.part), unit="", where=part_place(growth.part)),
         Evidence(name="it takes at first", value=max(growth.trend.first, 0.0) / 1e6, unit="ms"),
         Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
         Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),

@@ -11,4 +11,4 @@ STEPS = "steps"
 
 def timed_in(m: Measurements, count: int | None, unit: str = GAPS) -> Evidence:
     """So many gaps or steps, of all steps."""
-    return Evidence(name="timed in", value=count, unit=unit, where=f"among {m.steps.count:,} steps")
+    return Evidence(name="timed in", value=count, unit=unit, where=f"of {m.steps.count:,}")

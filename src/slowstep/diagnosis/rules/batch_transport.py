@@ -29,6 +29,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, WAIT_SHARE, concurrent_ns, find_side
+from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -43,7 +44,7 @@ TENSORS, SIZE_BYTES = 8, 8_000_000
 # From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
 UNKNOWN_SHARE = 0.10
 
-FORM_NOT_RECORDED = Wording("form-not-recorded", "what the batches are made of was not recorded: record at --level 1 or more")
+FORM_NOT_RECORDED = Wording("form-not-recorded", "what the batches are made of was not recorded: {remedy}")
 
 
 def judge(m: Measurements) -> Answer:
@@ -58,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         may_be_large = m.input.demand.batch_bytes is None or m.input.demand.batch_bytes >= SIZE_BYTES
         if share < UNKNOWN_SHARE or m.machine.load.busy or not may_be_large:
             return None
-        return NotJudged(rule=NAME, reason=FORM_NOT_RECORDED())
+        return NotJudged(rule=NAME, reason=FORM_NOT_RECORDED(remedy=record_longer(m)))
     if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
         return None
     counterfactual = _counterfactual(received, forms, concurrent_ns(side, m.input.loader.num_workers))

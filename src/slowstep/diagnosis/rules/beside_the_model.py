@@ -43,7 +43,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.part_words import part_name, part_name_and_place, part_place
+from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
 from slowstep.units import format_share
 
@@ -86,7 +86,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
         share_high=high,
         claims=named.parts,
         evidence=(
-            Evidence(name="function", value=name, unit="", where=part_place(named.most)),
+            Evidence(name="function", value=part_called(named.most), unit="", where=part_place(named.most)),
             Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="time per step", value=float(held.mean()) / 1e6, unit="ms"),
         ),
@@ -154,7 +154,7 @@ def _name(beside: OutsideModel) -> str:
 
 
 def _shown(beside: OutsideModel, where: str) -> str:
-    return f"line {where}" if _is_top(beside) else f"{beside.name} ({where})"
+    return where if _is_top(beside) else f"{beside.name} ({where})"
 
 
 def _what(beside: OutsideModel, *, before_update: bool) -> str:

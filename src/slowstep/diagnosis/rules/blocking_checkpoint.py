@@ -37,7 +37,7 @@ from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import part_name, part_name_and_place, part_place
+from slowstep.part_words import part_called, part_name_and_place, part_place
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_duration, format_share
 
@@ -119,7 +119,7 @@ def _stopping(m: Measurements, parts: list[Part]) -> str:
 def _beside_writing(m: Measurements, parts: list[Part]) -> tuple[Evidence, ...]:
     """What the functions that ask for the writing do besides."""
     return tuple(
-        Evidence(name=f"beside it in {part_name(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
+        Evidence(name=f"beside it in {part_called(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
         for part in parts
         if part.kind is PartKind.SAVING_FUNCTION
     )

@@ -125,7 +125,8 @@ def _evidence(m: Measurements, garbage: Garbage, share: float, counterfactual: C
 
 def _of_kind(m: Measurements, garbage: Garbage, kind: Collected) -> tuple[Evidence, ...]:
     # Only full collections, of generation 2, are known to be asked for.
-    name, one = ("asked for", "one asked for") if kind.asked else (f"generation {kind.generation}", f"one of generation {kind.generation}")
+    which = "asked for" if kind.asked else f"of generation {kind.generation}"
+    name, one = f"collections {which}", f"each {which}"
     where = garbage.asked_at if kind.asked else None
     return (
         Evidence(name=name, value=_per_100(m, kind.count), unit="in 100 steps", where=where),

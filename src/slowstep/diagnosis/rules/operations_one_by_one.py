@@ -52,7 +52,7 @@ def judge(m: Measurements) -> Answer:
     counterfactual = _compiled(m, found)
     frame = found.frame
     where = f"{shown(frame.file, m.trainer.facts.script)}:{frame.line}"
-    named = f"line {where}" if TOP_LEVEL.fullmatch(frame.function) else f"{frame.function} ({where})"
+    named = where if TOP_LEVEL.fullmatch(frame.function) else f"{frame.function} ({where})"
     finding = Finding(
         rule=NAME,
         stage="compute",

@@ -29,7 +29,7 @@ from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_name, part_name_and_place, part_noun, part_place
+from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
 from slowstep.parts import PartKind
 from slowstep.units import format_share
 
@@ -84,7 +84,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
         share_high=high,
         claims=named.parts,
         evidence=(
-            Evidence(name="function", value=part_name(named.most), unit="", where=part_place(named.most)),
+            Evidence(name="function", value=part_called(named.most), unit="", where=part_place(named.most)),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
             saved_by(m, counterfactual),
         ),

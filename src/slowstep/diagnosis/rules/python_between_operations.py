@@ -124,7 +124,7 @@ def _is_top(loop: HotLoop) -> bool:
 
 def _named_as(loop: HotLoop, where: str) -> Evidence:
     if _is_top(loop):
-        return Evidence(name="line", value=str(loop.line), unit="", where=where)
+        return Evidence(name="line", value=where, unit="")
     return Evidence(name="function", value=loop.name, unit="", where=where)
 
 
@@ -133,7 +133,7 @@ def _name(loop: HotLoop) -> str:
 
 
 def _line(loop: HotLoop, where: str) -> str:
-    return f"line {where} runs" if _is_top(loop) else f"{loop.name} runs line {where}"
+    return f"{where} runs" if _is_top(loop) else f"{loop.name} runs line {where}"
 
 
 def _rewritten(loop: HotLoop) -> str:

@@ -53,6 +53,7 @@ from slowstep.diagnosis.evidence.after_update import (
 from slowstep.diagnosis.evidence.growing import growing, is_blamed
 from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.evidence.named_ranges import CALLBACKS, judge_ranges
+from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
@@ -63,7 +64,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
@@ -111,7 +112,7 @@ def _by_functions(m: Measurements) -> Answer:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
             if are_notes_lost(m):
                 return NotJudged(rule=NAME, reason=how_to_name(m))
-            tell = how_to_name(m) if m.python.has_stacks else "record longer, at --level 1 or more"
+            tell = how_to_name(m) if m.python.has_stacks else record_longer(m)
             return NotJudged(rule=NAME, reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
@@ -180,7 +181,7 @@ def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
     if part is None:
         return ()
     share, where = _share(m, part), part_place(part)
-    return (Evidence(name=f"next after it: {part_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
+    return (Evidence(name=f"next after it: {part_called(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
 
 
 def _more(m: Measurements, part: Part | None) -> str:

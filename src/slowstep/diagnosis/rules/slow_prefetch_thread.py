@@ -33,7 +33,7 @@ from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_int
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, part_name, part_place
+from slowstep.part_words import part_called, part_in_words, part_name, part_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -89,7 +89,7 @@ def _judged(
         share_low=share[1] * spread.low,
         share_high=min(share[2] * spread.high, 1.0),
         claims=parts,
-        evidence=_evidence(m, threads, function, share[0], counterfactual),
+        evidence=_evidence(m, threads, share[0], counterfactual),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
             Fix(text=f"put what {function} does for a sample into a Dataset, read by processes: {by_processes}"),
@@ -100,11 +100,9 @@ def _judged(
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
 
-def _evidence(
-    m: Measurements, threads: PrefetchThreads, function: str, share: float, counterfactual: Counterfactual
-) -> tuple[Evidence, ...]:
+def _evidence(m: Measurements, threads: PrefetchThreads, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
     return (
-        Evidence(name="made in a thread", value=function, unit="", where=part_place(threads.function)),
+        Evidence(name="made in a thread", value=part_called(threads.function), unit="", where=part_place(threads.function)),
         Evidence(name="waiting for it", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_inner(threads),
         _busy(threads),

@@ -80,6 +80,7 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread
 from slowstep.diagnosis.evidence.worker_threads import take_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
@@ -105,12 +106,12 @@ BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
 NO_WORKERS = ", and workers would save little of it"
 
-NO_CALL_TIMED = Wording("no-call-timed", "no call was timed while batches were made; record longer, at --level 1 or more")
+NO_CALL_TIMED = Wording("no-call-timed", "no call was timed while batches were made; {remedy}")
 LOOP_NOT_SEEN = Wording(
     "loop-not-seen",
-    "whether {name} ({where}), {share:share} of making samples, is a loop in Python was not seen; record longer, at --level 1 or more",
+    "whether {name} ({where}), {share:share} of making samples, is a loop in Python was not seen; {remedy}",
 )
-OWN_LOOP_NOT_SEEN = Wording("own-loop-not-seen", "whether {part} is a loop in Python was not seen; record longer, at --level 1 or more")
+OWN_LOOP_NOT_SEEN = Wording("own-loop-not-seen", "whether {part} is a loop in Python was not seen; {remedy}")
 
 
 def judge(m: Measurements) -> Answer:
@@ -129,7 +130,7 @@ def judge(m: Measurements) -> Answer:
     if share_interval(m, side.removable_ns)[0] < WAIT_SHARE or (hidden and not received):
         return None
     if not m.input.timed_fetches:
-        return NotJudged(rule=NAME, reason=NO_CALL_TIMED())
+        return NotJudged(rule=NAME, reason=NO_CALL_TIMED(remedy=record_longer(m)))
     function = _named_function(m)
     if function is None:
         return None
@@ -195,7 +196,9 @@ def _not_python(m: Measurements, function: TimedFunction) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
-    return NotJudged(rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=_where(m, function), share=function.share))
+    return NotJudged(
+        rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=_where(m, function), share=function.share, remedy=record_longer(m))
+    )
 
 
 def _faster(function: TimedFunction) -> str:
@@ -221,7 +224,9 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     maker, take_most = made.maker, workers_take_most(m, side)
     if maker is None or maker.python_share is None:
         # Where workers take most of it, serial-loader says what there is to say.
-        return None if take_most else NotJudged(rule=NAME, reason=OWN_LOOP_NOT_SEEN(part=part_in_words(made.largest)))
+        return (
+            None if take_most else NotJudged(rule=NAME, reason=OWN_LOOP_NOT_SEEN(part=part_in_words(made.largest), remedy=record_longer(m)))
+        )
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None

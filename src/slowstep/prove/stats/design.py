@@ -190,22 +190,27 @@ def round_seconds(arm_count: int, steps: int, step_ms: float, uncounted: int = 0
     return arm_count * (steps + max(SETTLING_STEPS, uncounted)) * step_ms / 1000
 
 
-def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float) -> tuple[str, ...]:
-    """What this plan cannot do within its budget, each a sentence with what to do."""
+def needed_s(plan: Plan, *, step_ms: float, period_steps: int = 1) -> float:
+    """The shortest budget, in seconds, of a plan for these arms whose blocks hold whole periods, and that has the rounds of a verdict."""
+    steps = period_steps if plan.steps % period_steps else plan.steps
+    return MIN_ROUNDS * round_seconds(len(plan.arms), steps, step_ms, plan.uncounted)
+
+
+def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float, advised_s: float) -> tuple[str, ...]:
+    """What this plan cannot do within its budget, each a sentence with what to do: with the levers as they are, give `advised_s`."""
     count = len(plan.arms)
     found = []
     if plan.steps % period_steps:
-        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms, plan.uncounted)
         found.append(
             f"Something recurs every {period_steps} steps, more than a block of {plan.steps} steps holds. Which lever it falls on is "
-            f"chance, and a gain from it shows late or not at all: give --budget {math.ceil(needed)}s, or fewer levers"
+            "chance, and a gain from it shows late or not at all"
         )
-    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms, plan.uncounted)) > budget_s:
+    if (needed := needed_s(plan, step_ms=step_ms)) > budget_s:
         found.append(
             f"The budget of {budget_s:g} s is too short to prove anything: {MIN_ROUNDS} rounds of {count} variants take about "
-            f"{math.ceil(needed)} s. Give --budget {math.ceil(needed)}s, or fewer levers"
+            f"{math.ceil(needed)} s"
         )
-    return tuple(found)
+    return tuple(f"{doubt}: give --budget {math.ceil(advised_s)}s, or fewer levers" for doubt in found)
 
 
 def _most_steps(arm_count: int, step_ms: float, budget_s: float, *, settling: int) -> int:

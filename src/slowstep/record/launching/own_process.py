@@ -19,6 +19,7 @@ from typing import Any, Final
 from slowstep.errors import CommandNotStarted, UnwritableOutput
 from slowstep.health import HealthKind
 from slowstep.record.active import recorders
+from slowstep.record.framework import is_imported, known_frameworks
 from slowstep.record.injection import inject, install_hooks
 from slowstep.record.launching.environment import OwnEnvironment
 from slowstep.record.launching.folder import analyze_words, create_folder, remove_folder
@@ -180,7 +181,12 @@ class OwnRecording:
             raise interrupt
 
     def _note_end(self, by: str) -> None:
-        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[])
+        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[], told=self._told())
+
+    def _told(self) -> list[str] | None:
+        """What `slowstep run` is told by the flags of the page, where a call that trains has begun: nothing else may tell of it."""
+        imported = [framework.module for framework in known_frameworks() if framework.module is not None and is_imported(framework)]
+        return [*imported, contract.BEGUN] if contract.BEGUN in self._page.told(contract.CONTROL_FLAGS) else None
 
     def _note_cells_anew(self) -> None:
         # A cell that was run again has another number, and its file the same name.

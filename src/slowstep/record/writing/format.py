@@ -136,7 +136,10 @@ CONTROL_RECORDING: Final = 0  # u8: 1 while recording, 0 tells everybody to stop
 CONTROL_REASON: Final = 1  # u8: why it stopped, below
 CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 # u8 each: 1 once a process of the command has told so, by the name of what it tells of.
-CONTROL_FLAGS: Final = {"python": 3, "old_python": 4}
+CONTROL_BEGUN: Final = 5  # the first call that trains has begun, of a framework that records it when it ends
+# By this name.
+BEGUN: Final = "begun"
+CONTROL_FLAGS: Final = {"python": 3, "old_python": 4, BEGUN: CONTROL_BEGUN}
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates

@@ -50,6 +50,10 @@ class Page:
         if not words[_FIRST_BACKWARD]:
             words[_FIRST_BACKWARD] = ended_ns
 
+    def say_begun(self) -> None:
+        """Tell the launcher that a call which trains has begun: should it never end, nothing else does."""
+        self.bytes[contract.CONTROL_BEGUN] = 1
+
     @property
     def first_update_ns(self) -> int:
         """When the first update of the run ended (ns); 0 before it."""

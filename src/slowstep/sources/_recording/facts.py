@@ -54,6 +54,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         notes=_as_they_are(notes),
         memory_available_bytes=process.get("memory_available_bytes"),
         left_ns=_left_ns(notes),
+        level=process.get("level"),
         lost_notes=notes.malformed,
         raised=notes.last("end").get("raised") or notes.last("interrupted").get("by"),
         import_path=tuple(str(entry) for entry in process.get("import_path") or ()),

@@ -40,7 +40,7 @@ TORN_RECORDS = HealthKind("torn-records", "notice", "the process was ended in th
 MALFORMED_RECORDS = HealthKind(
     "malformed-records",
     "data_loss",
-    "the recording is damaged: another program wrote into its file, and these records were left out. Record again",
+    "the recording is damaged: another program wrote into its file or cut it, and these records were left out. Record again",
 )
 # Times are signed numbers of 64 bits in all tables.
 LATEST_NS = int(np.iinfo(np.int64).max)
@@ -48,7 +48,7 @@ LATEST_NS = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """Records of a file that cannot be used: not written to their end, or impossible."""
+    """Records of a file that cannot be used: not written to their end, or not as any recorder writes them."""
 
     torn: int
     malformed: int
@@ -78,22 +78,33 @@ def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> WrittenRecords:
     raw = np.fromfile(path, dtype=np.uint8)
     records = raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES].view(DTYPE)
     finished = records["kind"] != 0
-    used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
-    tail = records[used : used + 1]
-    is_torn_at_end = bool(len(tail)) and tail.tobytes() != bytes(fmt.RECORD_BYTES)
-    torn = int((~finished[:used]).sum()) + is_torn_at_end
+    slots = _slots(raw, finished)
     sane = is_sane(records) & (records["t1"] <= latest_ns) & ~_is_broken_step(records)
     usable = records[finished & sane]
     parts = taken_apart(usable)
-    lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
     return WrittenRecords(
         records=parts,
         uncounted=len(parts) - len(usable),
-        lost=lost,
-        slots=used + is_torn_at_end,
-        is_reserved=len(raw) >= (used + is_torn_at_end + 1) * fmt.RECORD_BYTES,
+        lost=_lost(usable, unfinished=slots - int(finished.sum()), impossible=int((finished & ~sane).sum())),
+        slots=slots,
+        is_reserved=len(raw) >= (slots + 1) * fmt.RECORD_BYTES,
         counts_only=bool((usable["kind"] == fmt.TOTALS).any()),
     )
+
+
+def _slots(raw: NDArray[np.uint8], finished: NDArray[np.bool_]) -> int:
+    """How many records there are up to the last that was begun: behind it are zero bytes."""
+    begun = finished.copy()
+    begun[~finished] = raw[: len(finished) * fmt.RECORD_BYTES].reshape(-1, fmt.RECORD_BYTES)[~finished].any(axis=1)
+    return int(np.flatnonzero(begun)[-1]) + 1 if begun.any() else 0
+
+
+def _lost(usable: Records, *, unfinished: int, impossible: int) -> Lost:
+    """What of the unfinished records was being written as the process ended. That is one of each thread at most: where there are more of
+    them, or records that none writes, the rest of the file was moved or written over.
+    """
+    is_damaged = impossible > 0 or unfinished > max(len(np.unique(usable["thread"])), 1)
+    return Lost(torn=0, malformed=impossible + unfinished) if is_damaged else Lost(torn=unfinished, malformed=0)
 
 
 def taken_apart(records: Records) -> Records:

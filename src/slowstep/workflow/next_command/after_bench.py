@@ -19,7 +19,7 @@ from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
 from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, prove, run, to_paste
-from slowstep.workflow.usual import USUAL_BUDGET_S
+from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
@@ -33,7 +33,6 @@ _OVERLAP: Final = "whether loading and computing overlap is unknown: this measur
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
 _REFUSED: Final = "this training was not given cached batches, so its compute alone is unknown: this shows where a step's time goes"
-_TIMES_AS_LONG: Final = 3
 _ELSE: Final[dict[BenchEndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
@@ -149,7 +148,7 @@ def _after_whole(
 
 def _longer(asked: BenchRequest) -> BenchRequest:
     """The same with more time."""
-    return replace(asked, budget_s=max(_TIMES_AS_LONG * asked.budget_s, USUAL_BUDGET_S))
+    return replace(asked, budget_s=longer_budget_s(asked.budget_s))
 
 
 def _step(command: str, why: str) -> NextStep:

@@ -20,12 +20,11 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     STOOD_STILL,
 )
-from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
-from slowstep.units import format_duration
+from slowstep.workflow.next_command.time_to_prove import train_longer
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
-from slowstep.workflow.usual import USUAL_BUDGET_S
+from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]
 STUB = "stub="
@@ -57,9 +56,9 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     command = to_paste(report["run"]["command"])
     if _is_too_short(report):
         return None
-    again = prove(command, *options, *kept, *_given_budget(facts))
+    again = prove(command, *options, *kept, *_budget_again(facts))
     # What was short for these levers may be too short for others.
-    of_others = (*kept, *(_given_budget(facts) if facts["budget_s"] > USUAL_BUDGET_S else ()))
+    of_others = (*kept, *(budget_words(facts["budget_s"]) if facts["budget_s"] > USUAL_BUDGET_S else ()))
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return again
     if facts["ended_by"] in (INTERRUPTED, RUNNING) and not rows:
@@ -143,18 +142,25 @@ def _folder(kept: tuple[str, ...]) -> tuple[str, ...]:
     return kept[kept.index("--out") :][:2] if "--out" in kept else ()
 
 
-def _given_budget(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """--budget, as it was given."""
-    return () if facts["budget_s"] == USUAL_BUDGET_S else budget_words(facts["budget_s"])
+def _budget_again(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """--budget, as it was given; where that is too short for these levers, a longer one."""
+    budget_s = _enough_s(facts)
+    return () if budget_s == USUAL_BUDGET_S else budget_words(budget_s)
+
+
+def _enough_s(facts: Mapping[str, Any]) -> float:
+    """The budget that was given, or a longer one where it was said of it that it is too short."""
+    given_s, least_s = facts["budget_s"], facts.get("needed_s")
+    return float(given_s) if least_s is None or least_s <= given_s else longer_budget_s(given_s, least_s)
 
 
 def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
     """The words for an experiment that tells more than the one that was made, with those that are kept."""
     if facts["ended_by"] in (SCRIPT_ENDED, RUNNING):
         # What it was given was not used up.
-        return (*kept, *_given_budget(facts))
+        return (*kept, *_budget_again(facts))
     if facts["ended_by"] != NARROW_ENOUGH:
-        return (*kept, *budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
+        return (*kept, *budget_words(longer_budget_s(facts["budget_s"], facts.get("needed_s"))))
     # It would end as early again, whatever its budget. Half the width takes four times the rounds.
     asked = precision_words(facts["precision"])
     others = kept[len(asked) :] if kept[: len(asked)] == asked else kept
@@ -217,9 +223,7 @@ def _before(report: ReportDict) -> str | None:
         return f"change the script: {by_hand}"
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
-        # The longest lead-in may take as long again as the experiment.
-        needed = format_duration((facts["budget_s"] + LeadLimits().most_s) * 1e9)
-        return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"
+        return f"{train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)
     if not untried and facts["ended_by"] != SCRIPT_ENDED:

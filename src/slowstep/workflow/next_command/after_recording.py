@@ -21,7 +21,9 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
+from slowstep.workflow.next_command.time_to_prove import shortest_proof_s, train_longer
 from slowstep.workflow.next_command.typed import analyze, filled_in, or_explained, prove, run, to_paste
+from slowstep.workflow.usual import USUAL_BUDGET_S
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
@@ -66,7 +68,7 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
         return None
     command = prove(to_paste(timeline.run.command), *levers)
     longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
-    return NextStep(first=_both(diagnosis.change, longer), command=command)
+    return NextStep(first=_both(diagnosis.change, _longer_to_prove(timeline, m) or longer), command=command)
 
 
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
@@ -162,14 +164,32 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     return f"change {_what(m)} so that it trains for {sentence(lacking)}: it ended by itself after {made}"
 
 
+def _longer_to_prove(timeline: Timeline, m: Measurements) -> str | None:
+    """What a script is to be given that came to its end sooner than any experiment can; None where one may have been done by then."""
+    left_ns = 0.0 if _ended_by_itself(timeline, m) else _left_ns(timeline, m)
+    if _is_damaged(timeline) or left_ns is None:
+        return None
+    trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0]) + left_ns
+    if trained_ns >= shortest_proof_s(m.mean_step_ns / 1e6) * 1e9:
+        return None
+    return f"{train_longer(USUAL_BUDGET_S)}: it ended by itself after {format_duration(trained_ns)}, too soon to test a fix"
+
+
 def _was_nearly_over(timeline: Timeline, m: Measurements) -> bool:
     """Whether the command ended so soon after a recording that was to end before it that no whole one would have been enough."""
-    run, updates = timeline.run, m.trainer.update_end_ns
-    if run.session is not None or run.stops or run.exit_code != 0 or run.ended_ns is None:
+    updates, left_ns = m.trainer.update_end_ns, _left_ns(timeline, m)
+    if left_ns is None:
         return False
-    left_ns = max(float(run.ended_ns - updates[-1]), 0.0)
     too_few = m.steps.total + left_ns / max(m.mean_step_ns, 1.0) < enough_steps(m)
     return too_few or float(updates[-1] - updates[0]) + left_ns < ENOUGH_NS
+
+
+def _left_ns(timeline: Timeline, m: Measurements) -> float | None:
+    """For how long the command went on after a recording that was to end before it; None where it was ended, or that is not known."""
+    run = timeline.run
+    if run.session is not None or run.stops or run.exit_code != 0 or run.ended_ns is None:
+        return None
+    return max(float(run.ended_ns - m.trainer.update_end_ns[-1]), 0.0)
 
 
 def _is_damaged(timeline: Timeline) -> bool:

@@ -16,6 +16,7 @@ from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
 from slowstep.units import format_count
 from slowstep.workflow.runs import runs_here
+from slowstep.workflow.traces.named_paths import EXPECTED, refusal, require
 
 HEAD_BYTES = 4096
 # Deeper than profilers write: a TensorBoard folder has three levels.
@@ -26,7 +27,6 @@ RECORDING = "recording"
 EMPTY = "is empty"
 UNKNOWN = "is in no format that this version reads"
 GZIP = b"\x1f\x8b"
-EXPECTED = "Give the folder that `slowstep run` made (slowstep_runs/<time>-<script>), a profiler's trace, or a folder of traces."
 RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
 
@@ -67,7 +67,7 @@ def find(paths: Iterable[Path]) -> tuple[list[FoundTrace], list[Skipped]]:
     """
     asked = list(paths)
     for path in asked:
-        _require(path)
+        require(path)
     # The same file, by whatever way it is named, is one trace.
     given = list({path.resolve(): path for path in asked}.values())
     found: list[FoundTrace] = []
@@ -100,20 +100,11 @@ def each_process(found: Iterable[FoundTrace]) -> list[FoundTrace]:
     return [replace(each, pid=pid) for each in found for pid in (each.source.processes(each.path) or (None,))]
 
 
-def _require(path: Path) -> None:
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise UnreadableInput(f"{path} does not exist. {EXPECTED}") from None
-    except OSError as error:
-        raise UnreadableInput(f"{path} {_refusal(error)}.") from error
-
-
 def _inside(folder: Path) -> tuple[list[FoundTrace], list[Skipped]]:
     found, closed = list[FoundTrace](), list[Skipped]()
 
     def refused(error: OSError) -> None:
-        closed.append(Skipped(path=Path(error.filename), reason=_refusal(error)))
+        closed.append(Skipped(path=Path(error.filename), reason=refusal(error)))
 
     files = list(_files(folder, refused))
     others = list[Skipped]()
@@ -130,16 +121,12 @@ def _known_inside(file: Path) -> FoundTrace | Skipped:
             return Skipped(path=file)
         one = _known(file)
     except OSError as error:
-        return Skipped(path=file, reason=_refusal(error))
+        return Skipped(path=file, reason=refusal(error))
     if one is None:
         head = _head(file)
         is_missed = file.name.lower().endswith(_endings()) and (not head or head.startswith(GZIP))
         return Skipped(path=file, reason=_why_not(file) if is_missed else None)
     return one
-
-
-def _refusal(error: OSError) -> str:
-    return f"cannot be read: {error.strerror or error}"
 
 
 def known(path: Path) -> FoundTrace | None:
@@ -149,7 +136,7 @@ def known(path: Path) -> FoundTrace | None:
     try:
         return _known(path)
     except OSError as error:
-        raise UnreadableInput(f"{path} {_refusal(error)}.") from error
+        raise UnreadableInput(f"{path} {refusal(error)}.") from error
 
 
 def _known(path: Path) -> FoundTrace | None:

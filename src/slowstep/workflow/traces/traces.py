@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.rank_steps import traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
 from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_clocks_apart, number_ranks, traced_job
-from slowstep.analyses.measure_trace import ChosenStep, measure_trace
+from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
@@ -43,6 +43,7 @@ from slowstep.workflow.traces.left_out_traces import left_out
 from slowstep.workflow.traces.parsed_traces import read_cached
 from slowstep.workflow.traces.trace_copies import without_copies
 from slowstep.workflow.traces.trace_memory import exceeded
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 # Records at the ends of a trace always lack the other half: of fewer than half a percent that share is rounded off.
 SHOWN_AT_LEAST: Final = 0.995
@@ -52,14 +53,6 @@ KERNELS_WITHOUT_LAUNCH: Final = HealthKind(
 LAUNCHES_WITHOUT_KERNEL: Final = HealthKind(
     "launches-without-kernel", "notice", "the kernels of {percent} % of the launches were dropped, or ran after the trace ended"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TraceRequest:
-    """What the user said of the traces: which step to look at, and the batch size of a step."""
-
-    step: ChosenStep = None
-    batch_size: int | None = None
 
 
 def diagnose_traces(

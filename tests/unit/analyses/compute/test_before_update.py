@@ -36,7 +36,7 @@ def _found(folder: Path, between_ms: float, *called: tuple[str, str, int, int], 
 
 
 @pytest.mark.parametrize(
-    ("called", "name"), [(METRICS, "collect_metrics (train.py:60)"), (NORMS, "line 29 (train.py)")], ids=["a function", "a comprehension"]
+    ("called", "name"), [(METRICS, "collect_metrics (train.py:60)"), (NORMS, "train.py:29")], ids=["a function", "a comprehension"]
 )
 def test_what_of_the_users_runs_there_is_named_with_its_share(tmp_path, called, name):
     found = _found(tmp_path, 10, called)

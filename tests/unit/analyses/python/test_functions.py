@@ -89,6 +89,7 @@ def test_names_that_people_give_to_validations_are_recognised(function, evaluati
         ("/home/u/p/data/sets.py", "data/sets.py"),
         ("/home/u/p/out/../train.py", "train.py"),
         ("/srv/shared/lib/io.py", "lib/io.py"),
+        ("/home/u/p/.venv/lib/python3.12/site-packages/torch/utils/data/_utils/collate.py", "_utils/collate.py"),
     ],
 )
 def test_paths_are_shown_relative_to_the_script_or_by_their_end(file, expected):

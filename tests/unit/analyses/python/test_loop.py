@@ -64,9 +64,7 @@ def test_a_gap_is_named_by_what_the_loop_had_called(path, name):
     assert (called[0] if called else None) == name
 
 
-@pytest.mark.parametrize(
-    ("line", "name"), [(23, "line 23"), (24, "lines 24-27"), (27, "lines 24-27"), (28, "line 28")], ids=["before", "first", "last", "after"]
-)
+@pytest.mark.parametrize(("line", "name"), [(23, "23"), (24, "24-27"), (27, "24-27"), (28, "28")], ids=["before", "first", "last", "after"])
 def test_lines_of_a_loop_beside_the_update_are_named_together(line, name):
     loops = {("/home/u/p/train.py", "fit", 15): [[17, 19], [24, 27]], ("/home/u/p/other.py", "fit", 15): [[1, 99]]}
     pillow = _library("save", "PIL")
@@ -74,7 +72,7 @@ def test_lines_of_a_loop_beside_the_update_are_named_together(line, name):
     called = called_from_loop((SCRIPT, _frame("fit", line, first=15), pillow), UPDATE, loops)
 
     assert called is not None
-    assert called.label("/home/u/p/train.py") == f"{name} (train.py)"
+    assert called.label("/home/u/p/train.py") == f"train.py:{name}"
     assert not called.is_function
 
 
@@ -85,9 +83,9 @@ OF_ANOTHER_FILE = _frame("read.<locals>.<genexpr>", 9, "/home/u/p/data.py", firs
 @pytest.mark.parametrize(
     ("called", "label"),
     [
-        ((COMPREHENSION,), "line 23 (train.py)"),
-        ((COMPREHENSION, _library("norm")), "line 23 (train.py)"),
-        ((_library("stack"), COMPREHENSION), "line 23 (train.py)"),
+        ((COMPREHENSION,), "train.py:23"),
+        ((COMPREHENSION, _library("norm")), "train.py:23"),
+        ((_library("stack"), COMPREHENSION), "train.py:23"),
         ((COMPREHENSION, _frame("norm_of", 71, first=70)), "norm_of (train.py:70)"),
         ((OF_ANOTHER_FILE,), "read (data.py:8)"),
     ],

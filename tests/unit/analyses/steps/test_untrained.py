@@ -218,6 +218,27 @@ def test_what_is_advised_depends_on_what_was_imported(tmp_path, told, said, unsa
     assert [words for words in unsaid if words in text] == []
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "unsaid"),
+    [
+        (130, ["ended by SIGINT", "Let it run until it trains"], ["error message"]),
+        (1, ["its own error message"], ["Let it run"]),
+    ],
+    ids=["Ctrl-C", "an error"],
+)
+def test_of_a_first_step_that_was_being_compiled_it_is_not_said_that_nothing_trained(tmp_path, code, said, unsaid):
+    text = without_files(tmp_path / "begun", told=["python", "keras", "tensorflow", "begun"], code=code)
+    without = without_files(tmp_path / "not", told=["python", "keras", "tensorflow"], code=code)
+
+    begun = "fit or train_on_batch had begun its first step, in which Keras compiles the model, and had not ended it."
+    assert begun in text
+    assert "no model was trained" not in text
+    assert [words for words in said if words not in text] == []
+    assert [words for words in unsaid if words in text] == []
+    assert begun not in without
+    assert "no model was trained by fit" in without
+
+
 def test_batches_of_a_loop_without_pytorch_are_counted_and_promise_no_report(tmp_path):
     events = Events(tmp_path)
     for k in range(3):

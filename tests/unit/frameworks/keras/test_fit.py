@@ -23,6 +23,7 @@ from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, evaluating, fit, jax_input  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, tracing  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
+from slowstep.record.writing import format as contract  # noqa: E402
 
 # Of Keras with the newest NumPy.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
@@ -540,3 +541,24 @@ def test_an_error_of_the_script_reaches_it(recorder, told):
     with pytest.raises(ValueError, match="cardinality"):
         model().fit(X, Y[:-1], verbose=0)
     assert not told
+
+
+class Cut(Exception):
+    """Ends a training as a user may, who waits for its first step."""
+
+
+def test_a_first_step_that_does_not_end_is_told_of_and_writes_nothing(recorder: Recorder) -> None:
+    made = model()
+
+    def train_step(_: Any) -> Any:
+        raise Cut
+
+    made.train_step = train_step
+    page = recorder.page.bytes
+    assert page[contract.CONTROL_BEGUN] == 0
+
+    with pytest.raises(Cut):
+        made.fit(X, Y, batch_size=16, verbose=0)
+
+    assert page[contract.CONTROL_BEGUN] == 1
+    assert recorder.watched == {}

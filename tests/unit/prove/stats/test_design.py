@@ -13,6 +13,7 @@ from slowstep.prove.stats.design import (
     common_period,
     doubts,
     make_plan,
+    needed_s,
     round_seconds,
     schedule,
     whole_bunches,
@@ -134,7 +135,7 @@ def test_a_plan_lasts_longer_than_its_budget_even_where_the_arms_are_twice_as_fa
     rounds = len(plan.blocks) // 8
     assert MIN_ROUNDS < rounds <= MOST_ROUNDS
     assert rounds * round_seconds(8, plan.steps, 10.0) > 60.0
-    assert doubts(plan, step_ms=20.0, budget_s=60.0) == ()
+    assert doubts(plan, step_ms=20.0, budget_s=60.0, advised_s=180.0) == ()
 
 
 def test_a_plan_lasts_longer_than_its_budget_where_one_of_many_levers_is_applicable():
@@ -149,20 +150,22 @@ def test_a_plan_that_cannot_be_proved_in_its_budget_says_which_would_do():
 
     assert plan.steps == 1
     assert len(plan.blocks) >= MIN_ROUNDS * 8
-    (doubt,) = doubts(plan, step_ms=2000.0, budget_s=60.0)
+    (doubt,) = doubts(plan, step_ms=2000.0, budget_s=60.0, advised_s=390.5)
     assert "8 rounds of 8 variants take about 384 s" in doubt
-    assert "--budget 384s" in doubt
+    assert "--budget 391s" in doubt
+    assert needed_s(plan, step_ms=2000.0) == pytest.approx(384, abs=1)
 
 
 def test_a_period_that_no_block_holds_is_said_with_the_budget_that_it_needs():
     plan = make_plan(ONE, seed=0, step_ms=20.0, period_steps=500, budget_s=60.0)
 
-    (doubt,) = doubts(plan, step_ms=20.0, period_steps=500, budget_s=60.0)
+    (doubt,) = doubts(plan, step_ms=20.0, period_steps=500, budget_s=60.0, advised_s=241.0)
     assert "every 500 steps" in doubt
     assert "--budget 241s" in doubt
+    assert needed_s(plan, step_ms=20.0, period_steps=500) == pytest.approx(241, abs=1)
     enough = make_plan(ONE, seed=0, step_ms=20.0, period_steps=500, budget_s=241.0)
     assert enough.steps == 500
-    assert doubts(enough, step_ms=20.0, period_steps=500, budget_s=241.0) == ()
+    assert doubts(enough, step_ms=20.0, period_steps=500, budget_s=241.0, advised_s=723.0) == ()
 
 
 def test_an_arm_without_levers_is_refused():

@@ -15,7 +15,7 @@ from slowstep.sources._source import HowRead
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_memory import EVENT_BYTES, FLOOR_BYTES, events_within
-from slowstep.workflow.traces.traces import TraceRequest
+from slowstep.workflow.traces.trace_request import TraceRequest
 
 
 def trace(path, operators: int, *, begin_us: float = 0.0, **around) -> None:

@@ -65,6 +65,9 @@ class TrainBatches:
         """A batch begins; `key` is the list of callbacks, or the model that is called by the script. Raises nothing."""
         try:
             self._input.begins()
+            if not self._called:
+                # It is compiled in its first call, which may take minutes.
+                self._recorder.page.say_begun()
             self._begun.begins(key, now(), batch, loop)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)

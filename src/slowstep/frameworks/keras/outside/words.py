@@ -46,5 +46,6 @@ WORDS = Words(
     inputs=INPUTS,
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras "
     "(of Keras 2, which TensorFlow 2.15 and older bring, no fit is recorded)",
+    begun="fit or train_on_batch had begun its first step, in which Keras compiles the model, and had not ended it",
     rests_on=TENSORFLOW,
 )

@@ -111,7 +111,7 @@ WORDS = Words(
     name="tensorflow",
     title="TensorFlow",
     loader="tf.data.Dataset",
-    unseen="no tf.function was called that computes gradients",
+    unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments={**_FIXES, **_RUNS, **_RECORDING},
 )
