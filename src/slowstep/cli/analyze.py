@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
-from slowstep.cli.export_options import Export, ExportTo, check_export
 from slowstep.cli.numbers import whole_number
-from slowstep.cli.report_options import Json, Verbose, Warmup
-from slowstep.cli.trace_options import BatchSizeOption, MemoryOption, StepOption, parse_memory, parse_step
+from slowstep.cli.options.export import Export, ExportTo, check_export
+from slowstep.cli.options.report import Json, Verbose, Warmup
+from slowstep.cli.options.trace import BatchSizeOption, MemoryOption, StepOption, parse_memory, parse_step
 from slowstep.cli.user_command import check_json_target
 from slowstep.workflow.given import what_is_given
 from slowstep.workflow.traces.trace_request import TraceRequest

@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
+from slowstep.cli.options.report import Json, Out
+from slowstep.cli.options.sandbox import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.prove_progress import tell_on
-from slowstep.cli.report_options import Json, Out
-from slowstep.cli.sandbox_options import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import SCRIPT, UserCommand, can_be_started, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput

@@ -13,7 +13,7 @@ from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.numbers import whole_number
-from slowstep.cli.report_options import Json, Out, Verbose, Warmup
+from slowstep.cli.options.report import Json, Out, Verbose, Warmup
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError

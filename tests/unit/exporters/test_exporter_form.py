@@ -13,7 +13,8 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep import exporters as package
 from slowstep.cli import analyze as command
-from slowstep.cli import analyze_report, export_options
+from slowstep.cli import analyze_report
+from slowstep.cli.options import export as export_options
 from slowstep.cli.plugin_texts import ExporterTerms, exporter_terms
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter

@@ -52,7 +52,7 @@ OTHERS_ON_CORES = Wording(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class SpareCores:
     """Cores beside the threads that compute. `left`: not used by the training; `idle`: nor by others. `physical` where that is known."""
 
     cores: float
@@ -77,17 +77,17 @@ class Room:
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
     # Where cores are idle because the training is blocked, more threads would be blocked, too.
-    room = None if blocked_inside(m) is not None else _room(m)
-    if room is None or not room.is_wide:
+    spare = None if blocked_inside(m) is not None else _spare_cores(m)
+    if spare is None or not spare.is_wide:
         return None
-    if room.idle < room.enough:
+    if spare.idle < spare.enough:
         threads = format_count(m.machine.resources.threads or 1, "thread")
-        reason = OTHERS_ON_CORES(threads=threads, left=room.left, cores=room.cores)
-        return NotJudged(rule=NAME, reason=reason, advisory=room.physical is None, lever=threads_lever(_proposed(m, room)))
-    return _judged(m, room)
+        reason = OTHERS_ON_CORES(threads=threads, left=spare.left, cores=spare.cores)
+        return NotJudged(rule=NAME, reason=reason, advisory=spare.physical is None, lever=threads_lever(_proposed(m, spare)))
+    return _judged(m, spare)
 
 
-def _room(m: Measurements) -> Room | None:
+def _spare_cores(m: Measurements) -> SpareCores | None:
     """What is known of the cores; None where not all of it is."""
     resources, nodes = m.machine.resources, m.trainer.facts.graph_nodes
     if m.compute.device != "cpu" or m.machine.cores is None or resources.tree_cores is None or not resources.threads or not nodes:
@@ -96,7 +96,7 @@ def _room(m: Measurements) -> Room | None:
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
     # All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
     left = cores - resources.tree_cores / max(compute, COMPUTE_SHARE)
-    return Room(
+    return SpareCores(
         cores=cores,
         physical=m.trainer.facts.physical_cores,
         given=resources.threads * resources.ranks,
@@ -108,26 +108,26 @@ def _room(m: Measurements) -> Room | None:
     )
 
 
-def _judged(m: Measurements, room: Room) -> Judged:
-    resources, is_known = m.machine.resources, room.physical is not None
+def _judged(m: Measurements, spare: SpareCores) -> Judged:
+    resources, is_known = m.machine.resources, spare.physical is not None
     evidence = (
-        Evidence(name="cores idle", value=room.idle, unit="cores", threshold=room.enough, where=f"of {room.cores:g} allowed"),
+        Evidence(name="cores idle", value=spare.idle, unit="cores", threshold=spare.enough, where=f"of {spare.cores:g} allowed"),
         Evidence(name="cores used by the training", value=resources.tree_cores, unit="cores"),
-        Evidence(name="threads for one operation", value=resources.threads, unit="threads", threshold=room.cores / 2),
+        Evidence(name="threads for one operation", value=resources.threads, unit="threads", threshold=spare.cores / 2),
         Evidence(name="training processes", value=resources.ranks, unit="processes"),
-        Evidence(name="compute", value=room.compute, unit="share of window", threshold=COMPUTE_SHARE),
-        Evidence(name="compute per operation", value=room.per_operation_ns / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
+        Evidence(name="compute", value=spare.compute, unit="share of window", threshold=COMPUTE_SHARE),
+        Evidence(name="compute per operation", value=spare.per_operation_ns / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
-    threads, proposed = format_count(resources.threads or 1, "thread"), _proposed(m, room)
+    threads, proposed = format_count(resources.threads or 1, "thread"), _proposed(m, spare)
     by_framework = m.training.words.advise(Remedy.THREADS, threads=proposed)
     text = f"try OMP_NUM_THREADS={proposed} (or {by_framework}) and compare: small operations do not gain"
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{room.idle:.1f} of {room.cores:g} cores stand idle while the model computes on {threads}",
-        share=room.compute,
-        share_low=room.compute if is_known else 0.0,
-        share_high=room.compute,
+        title=f"{spare.idle:.1f} of {spare.cores:g} cores stand idle while the model computes on {threads}",
+        share=spare.compute,
+        share_low=spare.compute if is_known else 0.0,
+        share_high=spare.compute,
         claims=(),
         evidence=evidence,
         gain=unknown_gain("operations used more threads"),
@@ -137,9 +137,9 @@ def _judged(m: Measurements, room: Room) -> Judged:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _proposed(m: Measurements, room: Room) -> int:
+def _proposed(m: Measurements, spare: SpareCores) -> int:
     """How many threads to try first for one operation, in each training process."""
-    cores = room.cores if room.physical is None else min(room.cores, room.physical)
+    cores = spare.cores if spare.physical is None else min(spare.cores, spare.physical)
     return min(2 * (m.machine.resources.threads or 1), int(cores // m.machine.resources.ranks))
 
 

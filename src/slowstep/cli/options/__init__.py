@@ -1,0 +1,1 @@
+"""The options that commands share, and what is held against them before anything starts."""
