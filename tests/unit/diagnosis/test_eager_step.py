@@ -1,16 +1,22 @@
-"""The rule eager-step, on what timed steps of TensorFlow say of their operations."""
+"""The rule eager-step, on what timed steps say of their operations, and on what stacks say of a device that waits for them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from judged import answer_of, code_of, finding, named
+from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import MADE_BY_LOOP, measurements
-from slowstep.analyses.compute.dispatched import measure_dispatched
+from slowstep.analyses.compute.dispatched import of_stacks, of_timed
+from slowstep.analyses.compute.timed_operations import measure_timed_operations
+from slowstep.analyses.ledger.by_operation import ByOperation
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
+from slowstep.frameworks._known import all_words
+from slowstep.parts import UPDATES
+from slowstep.timeline.timeline import Frame
 
 RULE = "eager-step"
 MS, US = 1_000_000, 1000
@@ -27,10 +33,21 @@ LARGE = {
     "above_low_ns": 82 * MS, "above_four_times_ns": 81 * MS, "above_sixteen_times_ns": 80 * MS,
 }  # fmt: skip
 
+SAMPLED = ByOperation(
+    idled=60, worked=20, of=100, low=0.5, high=0.7, frame=Frame(file="/home/update.py", function="update", first_line=1, line=9), most=50
+)
+
 
 def stepping(note: dict[str, Any], timed: int = 5, **changes: Any) -> Measurements:
     """A training of steps of 19.5 ms, in some of which operations were timed, as this note says."""
-    return measurements(dispatched=measure_dispatched([note] * timed), **{"making_ms": 0.5, **changes})
+    return measurements(dispatched=of_timed(measure_timed_operations([note] * timed)), **{"making_ms": 0.5, **changes})
+
+
+def updating(found: ByOperation | None, **more: Any) -> Measurements:
+    """Steps of 10 ms that are nothing but updates, on a device that works while the host goes on."""
+    nothing = dict.fromkeys(measurements().ledger.parts, 0.0)
+    dispatched = None if found is None else of_stacks(found, 10 * MS)
+    return measurements(workers=None, ledger=nothing | {UPDATES: 10.0}, dispatched=dispatched, **more)
 
 
 def test_small_operations_called_one_by_one_are_the_bottleneck_and_what_tracing_leaves_of_the_step_is_known():
@@ -86,3 +103,35 @@ def test_operations_that_return_before_they_are_done_are_not_judged():
 
 def test_a_few_timed_steps_are_not_judged():
     assert code_of(RULE, stepping(SMALL, timed=3)) == "few-timed-operations"
+
+
+def test_operations_that_an_idle_device_waits_for_most_of_the_time_are_the_bottleneck():
+    m = updating(SAMPLED)
+
+    found, verdict = finding(RULE, m), diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", RULE), verdict.reason
+    # 95 % of 6 ms, and half of the 2 ms in which the device worked.
+    assert found.gain.predicted == pytest.approx(10 / (10 - 5.7 - 1.0))
+    assert (found.share, found.claims) == (pytest.approx(0.67), (UPDATES,))
+    assert values(found)["device idle in single operations"] == 60
+    assert found.evidence[-2].where == "home/update.py:9, 50 samples"
+
+
+def test_at_worst_the_device_worked_on_something_else_and_at_best_on_them_alone():
+    case = judged(RULE, updating(SAMPLED)).counterfactual
+
+    assert case.pessimistic.removed_ns.mean() == pytest.approx(0.5 * 0.8 * 10e6)
+    assert case.optimistic.removed_ns.mean() == pytest.approx(0.9 * 10e6)
+
+
+@pytest.mark.parametrize("found", [None, replace(SAMPLED, idled=2, worked=1, low=0.0, high=0.06)], ids=["none", "2 % of the time"])
+def test_few_of_them_are_left_alone(found):
+    assert answer_of(RULE, updating(found)) is None
+
+
+@pytest.mark.parametrize(("loop", "lever"), [("keras", "run-eagerly-off"), ("tensorflow", None), ("jax", None)])
+def test_only_of_a_loop_that_the_framework_could_compile_by_itself_a_lever_tells(loop, lever):
+    notes = {"facts": {"optimizers": loop == "tensorflow"}, "optimizers": []}
+    found = finding(RULE, updating(SAMPLED, words=all_words()[loop], notes=notes))
+
+    assert found.fixes[0].lever == lever
