@@ -14,7 +14,7 @@ from slowstep.timeline.timeline import Frame
 
 MS = 1_000_000
 FRAME = Frame(file="/home/update.py", function="update", first_line=1, line=9)
-SAMPLED = ByOperation(idled=60, worked=20, of=100, low=0.5, high=0.7, frame=FRAME, most=50)
+SAMPLED = ByOperation(idled=60, worked=20, of=100, low=0.5, high=0.7, high_of_all=0.86, frame=FRAME, most=50)
 NOTE: dict[str, Any] = {
     "kind": "dispatched", "wall_ns": 10 * MS, "cpu_ns": 10 * MS, "delay_ns": 0, "timing_ns": 0, "asynchronous": False, "operations": 100,
     "operations_ns": 2 * MS, "operations_cpu_ns": 2 * MS, "low_ns": 8000, "above_low_ns": MS, "above_four_times_ns": MS // 2,
@@ -49,7 +49,8 @@ def test_stacks_tell_how_long_the_device_waited_for_the_host():
     assert dispatched is not None
     assert dispatched.operations is None
     assert dispatched.handing_over.expected == pytest.approx(0.6 * dispatched.own_ns)
-    assert (dispatched.kernels.low, dispatched.kernels.high) == (0.0, pytest.approx(0.2 * dispatched.own_ns))
+    # At most what both together may reach.
+    assert (dispatched.kernels.low, dispatched.kernels.high) == (0.0, pytest.approx(0.16 * dispatched.own_ns))
 
 
 @pytest.mark.parametrize(("asynchronous", "stacks_tell"), [(False, False), (True, True)])
