@@ -53,7 +53,7 @@ EAGER: dict[str, Any] = {
         for number in range(20)
     ),
 }  # fmt: skip
-# What they compute, and what a compiled call takes for as many (calibration.py).
+# What they compute, which is not fused, and what a compiled call takes for as many (calibration.py).
 COMPILED_MS = 3.0 + (GRAPH_CALL.value + 302 * OPERATION_IN_GRAPH.value) / MS
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[str, Any]]]] = {

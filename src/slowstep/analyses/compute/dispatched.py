@@ -48,12 +48,13 @@ def of_timed(timed: TimedOperations) -> Dispatched:
 
 
 def of_stacks(found: ByOperation, step_ns: float) -> Dispatched:
-    """What stacks say of steps of `step_ns`. At least nothing of the device's work meanwhile is that of single operations: it may have
-    worked on what was called before. At most all of it is, as far as both together may reach.
+    """What stacks say of steps of `step_ns`. While the device worked it was at most on these operations, and at least on what was called
+    before: then the thread did not wait for it, and at best all of it was handing over.
     """
+    worked_ns = found.worked / found.of * step_ns
     return Dispatched(
-        handing_over=Range(expected=found.share * step_ns, low=found.low * step_ns, high=found.high * step_ns),
-        kernels=Range(expected=found.worked / found.of * step_ns, low=0.0, high=(found.high_of_all - found.high) * step_ns),
+        handing_over=Range(expected=found.share * step_ns, low=found.low * step_ns, high=found.high_of_all * step_ns),
+        kernels=Range(expected=worked_ns, low=0.0, high=worked_ns),
         own_ns=step_ns,
         sampled=found,
     )

@@ -7,6 +7,7 @@ to nothing. How much more of the others is no computing either is known between 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,8 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedOperations:
-    """From one update to the next, in the median of the timed ones, in ns; waits for a core are in none of it.
+    """From one update to the next, in the median of the timed ones, in ns; waits for a core are in none of it, those of operations' helpers
+    neither where these are known.
 
     `python` is the thread's Python between operations, `kernels` what the operations compute, also on other threads, and `own_ns` all that
     the thread did, waits for input among it.
@@ -67,7 +69,7 @@ def measure_timed_operations(timed: Sequence[Mapping[str, Any]]) -> TimedOperati
     def median(name: str) -> float:
         return float(np.median([note[name] for note in timed]))
 
-    expected, low, high = (float(np.median(each)) for each in zip(*waits, strict=True))
+    expected, low, high = (float(np.median([getattr(each, name) for each in waits])) for name in ("expected", "low", "high"))
     return TimedOperations(
         timed=len(timed),
         operations=median("operations"),
@@ -79,20 +81,38 @@ def measure_timed_operations(timed: Sequence[Mapping[str, Any]]) -> TimedOperati
             low=median("above_sixteen_times_ns") + low,
             high=median("above_low_ns") + high,
         ),
-        own_ns=float(np.median([note["wall_ns"] - (note.get("delay_ns") or 0) - note["timing_ns"] for note in timed])),
+        own_ns=float(np.median([_own_ns(note, wait) for note, wait in zip(timed, waits, strict=True)])),
         is_asynchronous=any(note["asynchronous"] for note in timed),
     )
 
 
-def _waits_of_operations(note: Mapping[str, Any]) -> tuple[float, float, float]:
-    """How long operations waited for their own helpers: all that they waited, less the thread's waits for a core, expected, least and most.
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long operations of a step waited for their helpers' work, in ns, and how long for cores that these were waiting for."""
 
-    Those are in the operations at least in proportion to what the thread computes there, and as far as it did not wait outside of them:
-    there it may have slept as well. At most all of them are.
+    expected: float
+    low: float
+    high: float
+    starved: float
+
+
+def _own_ns(note: Mapping[str, Any], waits: Waits) -> float:
+    return float(note["wall_ns"] - (note.get("delay_ns") or 0) - note["timing_ns"]) - waits.starved
+
+
+def _waits_of_operations(note: Mapping[str, Any]) -> Waits:
+    """All that operations waited, less the thread's waits for a core, and no longer than other threads of the process computed.
+
+    The thread's waits for a core are in the operations at least in proportion to what the thread computes there, and as far as it did not
+    wait outside of them: there it may have slept as well. At most all of them are.
     """
     delay, inside_cpu = note.get("delay_ns") or 0, note["operations_cpu_ns"]
     waited = float(note["operations_ns"] - inside_cpu)
     outside = max(note["wall_ns"] - note["operations_ns"] - (note["cpu_ns"] - inside_cpu), 0)
     in_proportion = delay * min(inside_cpu / max(note["cpu_ns"], 1), 1.0)
     expected = max(waited - max(in_proportion, delay - outside), 0.0)
-    return expected, max(waited - delay, 0.0), max(waited - in_proportion, 0.0)
+    low, high = max(waited - delay, 0.0), max(waited - in_proportion, 0.0)
+    # Older recordings do not have it.
+    helped = note.get("helpers_cpu_ns")
+    most = math.inf if helped is None else float(helped)
+    return Waits(min(expected, most), min(low, most), min(high, most), starved=max(expected - most, 0.0))

@@ -10,11 +10,12 @@ Why it costs:
     Handing over an operation takes 10 to 30 us in the framework's runtime, and 20 to 60 us more of Python where layers, gradients and the
     optimizer are Python too, whatever it computes; a compiled step is one call, whose operations take a few us each or are fused.
 How the gain is predicted:
-    r is that time, less what a compiled call takes: where operations were counted, for as many of them (calibration.py), else 5 % of it
-    (at worst 20 %, at best nothing). Operations that were timed compute for as long as they take beyond four times the shortest ones; in
-    the interval for as long as they take beyond the shortest ones, and beyond sixteen times as long. Of what a device did in single
-    operations half goes too (at worst nothing, for it may still have worked on what is compiled; at best all). B is what the loader's
-    workers, or the slowest stage of a pipeline, need per step.
+    r is that time, less what a compiled call takes (calibration.py): where operations were counted, for as many of them, else 5 % of it (at
+    worst 20 %, at best nothing); and 45 % of what small operations compute, by fusing (at best half of what large ones do; at worst all
+    take 1.8 times as long, as small convolutions do, or what a device did meanwhile was none of theirs). Operations that were timed
+    compute for as long as they take beyond four times the shortest ones, and as their helpers do; in the interval for as long as they
+    take beyond the shortest ones, and beyond sixteen times as long, as large ones do. Waits of helpers for a core are none of it. B is
+    what the loader's workers, or the slowest stage of a pipeline, need per step.
 When it is wrong:
     What Python does between two timed operations for 1 ms and more is none of it (at best up to 4 ms of it are); shorter Python of the
     script's own is: a compiled step does it once. Operations that compiling merges or leaves out gain more than is predicted. Where
@@ -33,7 +34,7 @@ import numpy as np
 
 from slowstep import calibration
 from slowstep.analyses.compute.dispatched import Dispatched
-from slowstep.analyses.compute.timed_operations import Range, TimedOperations
+from slowstep.analyses.compute.timed_operations import TimedOperations
 from slowstep.analyses.events.parts import piece
 from slowstep.analyses.ledger.by_operation import ByOperation
 from slowstep.analyses.measurements import Measurements
@@ -58,12 +59,7 @@ FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
 MOST = 0.5
 CALL, OPERATION = calibration.GRAPH_CALL, calibration.OPERATION_IN_GRAPH
-# What is left of handing over operations that were not counted, as of python-between-operations.
-LEFT = Range(expected=0.05, low=0.0, high=0.20)
-# What fusing their kernels takes off the device's own work on them: updates of 8 million parameters took a half (plain descent) to a
-# seventh (AdamW behind clipping) as long where they were jitted, of 10 arrays of 1000 a quarter to a fiftieth (jax 0.10.2, optax 0.2.8,
-# two cores).
-FUSED = 0.5
+LEFT, LARGE, SMALL = calibration.HANDING_OVER_LEFT, calibration.COMPILED_LARGE, calibration.COMPILED_SMALL
 
 ASYNCHRONOUS = Wording(
     "eager-and-asynchronous",
@@ -105,7 +101,7 @@ def _judged(m: Measurements, dispatched: Dispatched) -> Judged | None:
         stage="compute",
         title=_title(m, dispatched, share),
         share=share,
-        share_low=min(low, least[1]),
+        share_low=max(min(low, least[1]), 0.0),
         share_high=max(high, most[2]),
         claims=of_compute if is_most else tuple(piece(part, NAME) for part in of_compute),
         evidence=(*_evidence(m, dispatched), saved_by(m, counterfactual)),
@@ -183,27 +179,30 @@ def _counterfactual(m: Measurements, dispatched: Dispatched) -> Counterfactual:
 
 def _removed(dispatched: Dispatched) -> tuple[float, float, float]:
     """What compiling takes off the mean step, in ns: as expected, at worst and at best."""
-    handing_over, kernels, count = dispatched.handing_over, dispatched.kernels, dispatched.operations
-    if count is None:
-        return (
-            handing_over.expected * (1 - LEFT.expected) + FUSED * kernels.expected,
-            handing_over.low * (1 - LEFT.high),
-            handing_over.high * (1 - LEFT.low) + kernels.high,
-        )
-    (call_low, call_high), (low, high) = CALL.bounds, OPERATION.bounds
-    return (
-        handing_over.expected - CALL.value - count * OPERATION.value,
-        handing_over.low - call_high - count * high,
-        handing_over.high - call_low - count * low,
-    )
+    handing_over, kernels = dispatched.handing_over, dispatched.kernels
+    spared = handing_over.expected + kernels.expected, handing_over.low + kernels.high, handing_over.high + kernels.low
+    (fastest, slowest), (call, call_low, call_high) = LARGE.bounds, _call_ns(dispatched)
+    expected = LARGE.value * kernels.low + SMALL.value * (kernels.expected - kernels.low)
+    # What is surely computed may be compiled to slower kernels; what a device did meanwhile may be none of theirs.
+    most = kernels.high if dispatched.timed is None else max(kernels.high, slowest * kernels.expected)
+    return spared[0] - call - expected, spared[1] - call_high - most, spared[2] - call_low - fastest * kernels.low
+
+
+def _call_ns(dispatched: Dispatched) -> tuple[float, float, float]:
+    """What one call of a compiled function takes for the operations, beside what they compute: as expected, at least and at most."""
+    if (count := dispatched.operations) is not None:
+        (call_low, call_high), (low, high) = CALL.bounds, OPERATION.bounds
+        return CALL.value + count * OPERATION.value, call_low + count * low, call_high + count * high
+    handing_over, (least, most) = dispatched.handing_over, LEFT.bounds
+    return LEFT.value * handing_over.expected, least * handing_over.high, most * handing_over.low
 
 
 def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
-    """What is removed, by its share of what the thread does; of each step in proportion to its compute."""
+    """What is removed, by its share of what the thread does; of each step in proportion to its compute. Less than nothing where it adds."""
     compute, delay = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     own = float((m.step_ns - m.ledger.of("preprocess", PartKind.CORE_WAIT) - delay).sum())
     of_own = float((compute - delay).sum())
-    share = min(max(removed_ns, 0.0) / max(dispatched.own_ns, 1.0) * own / of_own, 1.0) if of_own > 0 else 0.0
+    share = min(removed_ns / max(dispatched.own_ns, 1.0) * own / of_own, 1.0) if of_own > 0 else 0.0
     removed: Floats = np.asarray(compute * share)
     delayed = float(delay.sum() / compute.sum()) if compute.any() else 0.0
     return Case(removed_ns=removed, concurrent_ns=_beside_ns(m, float(removed.mean())), delay_share=delayed)

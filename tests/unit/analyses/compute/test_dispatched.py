@@ -49,8 +49,9 @@ def test_stacks_tell_how_long_the_device_waited_for_the_host():
     assert dispatched is not None
     assert dispatched.operations is None
     assert dispatched.handing_over.expected == pytest.approx(0.6 * dispatched.own_ns)
-    # At most what both together may reach.
-    assert (dispatched.kernels.low, dispatched.kernels.high) == (0.0, pytest.approx(0.16 * dispatched.own_ns))
+    # At best all that stands in them is.
+    assert dispatched.handing_over.high == pytest.approx(0.86 * dispatched.own_ns)
+    assert (dispatched.kernels.low, dispatched.kernels.high) == (0.0, pytest.approx(0.2 * dispatched.own_ns))
 
 
 @pytest.mark.parametrize(("asynchronous", "stacks_tell"), [(False, False), (True, True)])
@@ -59,3 +60,15 @@ def test_of_calls_that_return_before_they_are_done_the_times_tell_less_than_whet
 
     assert dispatched is not None
     assert (dispatched.sampled is not None) is stacks_tell
+
+
+def test_operations_wait_no_longer_for_helpers_than_these_compute():
+    waiting = {**NOTE, "operations_ns": 5 * MS}
+
+    alone, helped = found(None, waiting), found(None, {**waiting, "helpers_cpu_ns": MS})
+
+    assert alone is not None
+    assert helped is not None
+    assert (alone.kernels.expected, helped.kernels.expected) == (3.5 * MS, 1.5 * MS)
+    # What is left of 3 ms the helpers waited for cores.
+    assert alone.own_ns - helped.own_ns == 2 * MS
