@@ -172,14 +172,26 @@ GRAPH_ELEMENT: Final = Calibration(
     measured_by=GRAPH_CALL.measured_by,
     date=GRAPH_CALL.date,
 )
-OPERATION_IN_GRAPH: Final = Calibration(
-    value=1_800.0,
-    low=400.0,
-    high=5_200.0,
-    unit="ns of processor time an operation that an eager step hands over",
-    meaning="what a traced function takes for it beyond a call (GRAPH_CALL): 0.75 to 3.9 us in ten small models of 131 to 1820 operations, "
-    "with SGD and Adam, on one sample; the eager step takes 66 to 101 us for each. Two whose variables have a million elements and more "
-    "compute, and are left out. Bounds are half of the least, for faster processors, and a third more than the most",
+# Of a step that dispatches operations one by one, once it is compiled: by what dispatching one takes, on whichever machine.
+COMPILED_CALL: Final = Calibration(
+    value=5.0,
+    low=2.0,
+    high=20.0,
+    unit="operations whose dispatching takes as long",
+    meaning="one call of a compiled function that trains: 0.3 to 0.7 ms of Keras' fast calls, next batch included, where an eager step "
+    "takes 66 to 101 us for each operation; bounds are less than the least, and twice the most",
+    machine=GRAPH_CALL.machine,
+    measured_by="benchmarks/graph_operations.py, benchmarks/eager_step.py",
+    date="2026-11-29",
+)
+COMPILED_OPERATION: Final = Calibration(
+    value=0.02,
+    low=0.005,
+    high=0.06,
+    unit="share of what dispatching an operation takes",
+    meaning="what it takes in a compiled function beyond the call: 0.009 to 0.048 in ten small models of 131 to 1820 operations, with SGD "
+    "and Adam, on one sample, and 0.009 to 0.037 in four with batches of 1 to 32, by processor time. Two whose variables have a million "
+    "elements and more compute, and are left out. Bounds are half of the least, and a third more than the most",
     machine=GRAPH_CALL.machine,
     measured_by="benchmarks/eager_step.py",
     date="2026-11-29",

@@ -10,12 +10,12 @@ Why it costs:
     Handing over an operation takes 10 to 30 us in the framework's runtime, and 20 to 60 us more of Python where layers, gradients and the
     optimizer are Python too, whatever it computes; a compiled step is one call, whose operations take a few us each or are fused.
 How the gain is predicted:
-    r is that time, less what a compiled call takes (calibration.py): where operations were counted, for as many of them, else 5 % of it (at
-    worst 20 %, at best nothing); and 45 % of what small operations compute, by fusing (at best half of what large ones do; at worst all
-    take 1.8 times as long, as small convolutions do, or what a device did meanwhile was none of theirs). Operations that were timed
-    compute for as long as they take beyond four times the shortest ones, and as their helpers do; in the interval for as long as they
-    take beyond the shortest ones, and beyond sixteen times as long, as large ones do. Waits of helpers for a core are none of it. B is
-    what the loader's workers, or the slowest stage of a pipeline, need per step.
+    r is that time, less what a compiled call takes (calibration.py): where operations were counted, as long as to hand over five of them
+    (2 to 20) and 2 % of all (0.5 to 6 %), else 5 % of all (at best nothing, at worst 20 %); and 45 % of what small operations compute,
+    by fusing (at best half of what large ones do; at worst all take 1.8 times as long, as small convolutions do, or what a device did
+    meanwhile was none of theirs). Operations that were timed compute for as long as they take beyond four times the shortest ones, and
+    as their helpers do; in the interval for as long as they take beyond the shortest ones, and beyond sixteen times as long, as large
+    ones do. Waits of helpers for a core are none of it. B is what the loader's workers, or the slowest stage of a pipeline, need per step.
 When it is wrong:
     What Python does between two timed operations for 1 ms and more is none of it (at best up to 4 ms of it are); shorter Python of the
     script's own is: a compiled step does it once. Operations that compiling merges or leaves out gain more than is predicted. Where
@@ -58,7 +58,7 @@ FEWEST_OPERATIONS = 10
 FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
 MOST = 0.5
-CALL, OPERATION = calibration.GRAPH_CALL, calibration.OPERATION_IN_GRAPH
+CALL, OPERATION = calibration.COMPILED_CALL, calibration.COMPILED_OPERATION
 LEFT, LARGE, SMALL = calibration.HANDING_OVER_LEFT, calibration.COMPILED_LARGE, calibration.COMPILED_SMALL
 
 ASYNCHRONOUS = Wording(
@@ -190,11 +190,13 @@ def _removed(dispatched: Dispatched) -> tuple[float, float, float]:
 
 def _call_ns(dispatched: Dispatched) -> tuple[float, float, float]:
     """What one call of a compiled function takes for the operations, beside what they compute: as expected, at least and at most."""
-    if (count := dispatched.operations) is not None:
-        (call_low, call_high), (low, high) = CALL.bounds, OPERATION.bounds
-        return CALL.value + count * OPERATION.value, call_low + count * low, call_high + count * high
     handing_over, (least, most) = dispatched.handing_over, LEFT.bounds
-    return LEFT.value * handing_over.expected, least * handing_over.high, most * handing_over.low
+    if (count := dispatched.operations) is None:
+        return LEFT.value * handing_over.expected, least * handing_over.high, most * handing_over.low
+    each_ns, (call_low, call_high), (low, high) = handing_over.expected / count, CALL.bounds, OPERATION.bounds
+    calls = ((CALL.value, OPERATION.value), (call_low, low), (call_high, high))
+    expected, least, most = (each_ns * (call + count * operation) for call, operation in calls)
+    return expected, least, most
 
 
 def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
