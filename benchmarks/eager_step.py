@@ -1,12 +1,15 @@
-"""What a traced function takes for operations that an eager step hands over one by one, and what handing them over takes.
+"""What a compiled function takes for operations that an eager step of TensorFlow dispatches one by one, and what dispatching takes.
 
-Prints a table of small models on one sample; no options, some minutes. `slowstep.calibration` holds usual values and bounds of what it
-shows. Processor time counts: others may use the cores meanwhile. Of many calls the median counts.
+Prints a table of models on batches of 1 to 512; no options, some ten minutes. `slowstep.calibration` holds usual values and bounds of what
+it shows: of small models on one sample what an operation takes (`beyond a call`), of the others what is left of what their operations
+compute (`left`). Processor time counts: others may use the cores meanwhile. Of many calls the fast quarter counts.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -16,61 +19,96 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
-WARMUP, CALLS = 10, 60
-EXECUTES = ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable")
+from slowstep.calibration import COMPILED_CALL, COMPILED_OPERATION
+from slowstep.frameworks.tensorflow.inside._dispatches import TimedOperation, of_step, summed
+
+WARMUP, CALLS, TIMED, FAST = 4, 40, 9, 0.25
+EXECUTES = {"TFE_Py_FastPathExecute": 1, "TFE_Py_Execute": 2, "TFE_Py_ExecuteCancelable": 2}
+LARGER: dict[str, Callable[[], tuple[Any, tuple[int, ...]]]] = {
+    "perceptron 4 of 64": lambda: models.perceptron(4, 64),
+    "perceptron 3 of 512": lambda: models.perceptron(3, 512),
+    "convolutions 3 of 32": lambda: (models.convolutions(3, 32)[0], (16, 16, 32)),
+}
+CASES = (
+    *((name, 1, optimizer) for name in models.MODELS for optimizer in ("sgd", "adam")),
+    *((name, batch, "adam") for name in ("convolutions 6 of 8", "transformer 2 of 32", "perceptron 2 of 1024") for batch in (8, 64)),
+    *((name, batch, "sgd") for name in LARGER for batch in (32, 512)),
+)
 
 
-def counted(act: Any) -> int:
-    """How many operations a call hands over."""
-    found, originals = [0], {name: getattr(pywrap_tfe, name) for name in EXECUTES}
+def timed(act: Callable[[], Any]) -> list[TimedOperation]:
+    """The operations that a call dispatches."""
+    found: list[TimedOperation] = []
+    originals = {name: getattr(pywrap_tfe, name) for name in EXECUTES}
 
-    def counting(original: Any) -> Any:
+    def timing(original: Any, at: int) -> Any:
         def execute(*args: Any) -> Any:
-            found[0] += 1
-            return original(*args)
+            cpu_ns, began_ns = time.thread_time_ns(), time.monotonic_ns()
+            try:
+                return original(*args)
+            finally:
+                found.append((began_ns, time.monotonic_ns(), cpu_ns, time.thread_time_ns(), args[at]))
 
         return execute
 
-    for name, original in originals.items():
-        setattr(pywrap_tfe, name, counting(original))
+    for name, at in EXECUTES.items():
+        setattr(pywrap_tfe, name, timing(originals[name], at))
     try:
         act()
     finally:
         for name, original in originals.items():
             setattr(pywrap_tfe, name, original)
-    return found[0]
+    return found
 
 
-def measure(make: Any, optimizer: str, *, eager: bool) -> tuple[int, float]:
-    """Operations of a step, and its processor time in us."""
-    model, shape = make()
+def fast(act: Callable[[], Any], calls: int) -> tuple[float, float]:
+    """Processor time of a call in us: the process', and that of its other threads."""
+    process, beside = [], []
+    for _ in range(calls):
+        thread, began = time.thread_time(), time.process_time()
+        act()
+        process.append((time.process_time() - began) * 1e6)
+        beside.append(process[-1] - (time.thread_time() - thread) * 1e6)
+    return sorted(process)[int(FAST * calls)], max(sorted(beside)[int(FAST * calls)], 0.0)
+
+
+def made(name: str, batch: int, optimizer: str, *, eager: bool) -> Callable[[], Any]:
+    """What trains one batch."""
+    keras.utils.clear_session()
+    model, shape = {**models.MODELS, **LARGER}[name]()
     model.compile(optimizer, "mse", run_eagerly=eager)
-    batch = np.random.rand(1, *shape).astype("float32"), np.random.rand(1, 1).astype("float32")
-    data = tf.data.Dataset.from_tensors(batch).cache().repeat()
+    given = np.random.rand(batch, *shape).astype("float32"), np.random.rand(batch, 1).astype("float32")
+    data = tf.data.Dataset.from_tensors(given).cache().repeat()
     model.fit(data, steps_per_epoch=WARMUP, verbose=0)
-    call, iterator, times = model.train_function, iter(data), []
-    for _ in range(WARMUP):
-        call(iterator)
-    for _ in range(CALLS):
-        began = time.process_time()
-        call(iterator)
-        times.append(time.process_time() - began)
-    return counted(lambda: call(iterator)), median(times) * 1e6
+    call, iterator = model.train_function, iter(data)
+    return lambda: call(iterator)
+
+
+def row(name: str, batch: int, optimizer: str) -> str:
+    """One line of the table: times in us, of a step."""
+    step = made(name, batch, optimizer, eager=True)
+    eager, beside = fast(step, TIMED)
+    steps = [timed(step) for _ in range(TIMED)]
+    sums = [summed(now, before=of_step(before)) for before, now in pairwise(steps)]
+    count, small, large = (median(each[key] for each in sums) for key in ("operations", "above_four_times_ns", "above_sixteen_times_ns"))
+    compiled, _ = fast(made(name, batch, optimizer, eager=False), CALLS)
+    computing = small / 1e3 + beside
+    each = (eager - computing) / count
+    beyond = (compiled / each - COMPILED_CALL.value) / count
+    left = (compiled - each * (COMPILED_CALL.value + COMPILED_OPERATION.value * count)) / max(computing, 1.0)
+    return (
+        f"{name:22} {batch:5} {optimizer:5} {count:10.0f} {eager:9.0f} {each:6.1f} {computing:9.0f} {large / 1e3 + beside:8.0f} "
+        f"{compiled:11.0f} {beyond:13.4f} {left:6.2f}"
+    )
 
 
 def main() -> None:
-    print(f"{'model':22} {'':8} {'operations':>10} {'eager us':>9} {'each':>6} {'traced us':>9} {'each':>6} {'each beyond a call':>18}")
-    for name, make in models.MODELS.items():
-        for optimizer in ("sgd", "adam"):
-            keras.utils.clear_session()
-            operations, eager_us = measure(make, optimizer, eager=True)
-            _, traced_us = measure(make, optimizer, eager=False)
-            beyond = (traced_us - 500) / operations
-            print(
-                f"{name:22} {optimizer:8} {operations:10} {eager_us:9.0f} {eager_us / operations:6.1f} {traced_us:9.0f} "
-                f"{traced_us / operations:6.2f} {beyond:18.2f}",
-                flush=True,
-            )
+    print(
+        f"{'model':22} {'batch':>5} {'':5} {'operations':>10} {'eager us':>9} {'each':>6} {'computing':>9} {'large':>8} "
+        f"{'compiled us':>11} {'beyond a call':>13} {'left':>6}"
+    )
+    for case in CASES:
+        print(row(*case), flush=True)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         blocked=attempt(
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns
         ),
-        dispatched=attempt(find_dispatched, trainer, steps),
+        dispatched=attempt(find_dispatched, trainer, steps, found.ledger),
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, found.ledger, found.stacks),
         tables=attempt(find_embedding_tables, trainer),
     )

@@ -58,18 +58,6 @@ GRAPH_ELEMENT: Final = Calibration(
     measured_by=GRAPH_CALL.measured_by,
     date=GRAPH_CALL.date,
 )
-OPERATION_IN_GRAPH: Final = Calibration(
-    value=1_800.0,
-    low=400.0,
-    high=5_200.0,
-    unit="ns of processor time an operation that an eager step hands over",
-    meaning="what a traced function takes for it beyond a call (GRAPH_CALL): 0.75 to 3.9 us in ten small models of 131 to 1820 operations, "
-    "with SGD and Adam, on one sample; the eager step takes 66 to 101 us for each. Two whose variables have a million elements and more "
-    "compute, and are left out. Bounds are half of the least, for faster processors, and a third more than the most",
-    machine=GRAPH_CALL.machine,
-    measured_by="benchmarks/eager_step.py",
-    date="2026-11-29",
-)
 # What grows with it.
 LARGER_BATCH: Final = Calibration(
     value=-0.1,

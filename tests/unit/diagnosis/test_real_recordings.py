@@ -6,6 +6,7 @@ What slowstep answers of them stands in tests/golden, and is held there: here it
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 TESTS = Path(__file__).parents[2]
 SCRIPTS = sorted(script.stem for script in (TESTS / "data" / "recordings" / "scripts").glob("*.py"))
 # The first finding's fix is what the other form of the script does.
-FIXED_AS_ADVISED = ("per_step_metrics", "periodic_stall", "repeated_preprocessing", "worker_thread_oversubscription")
+FIXED_AS_ADVISED = ("eager_step", "per_step_metrics", "periodic_stall", "repeated_preprocessing", "worker_thread_oversubscription")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def test_the_true_gain_lies_in_the_predicted_interval(script: str) -> None:
     problem, fixed = judged(script, "problem"), judged(script, "fixed")
 
     assert problem.first["rule"] == script.replace("_", "-")
-    assert problem.first["gain"]["low"] <= problem.step_ms / fixed.step_ms <= problem.first["gain"]["high"]
+    # At best nothing may be left of a step, where only stacks tell.
+    assert problem.first["gain"]["low"] <= problem.step_ms / fixed.step_ms <= (problem.first["gain"]["high"] or math.inf)
 
 
 def test_ending_workers_wherever_their_iterator_is_dropped_is_the_loaders_time() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from made_recordings import SCRIPT, Training, make_recording
+from made_recordings import MS, SCRIPT, START_NS, Training, make_recording
 from slowstep.diagnosis.evidence.input_side import RELIEF_EXPECTED
 from slowstep.document.report import Report
 from slowstep.document.validity import validate
@@ -41,6 +41,20 @@ TABLES: dict[str, Any] = {
          "is_sparse": False, "is_dense_anyway": False},
     ),
 }  # fmt: skip
+
+# Steps whose framework dispatches 300 small operations and two that compute for 1.5 ms each; Python between them takes 12 ms.
+EAGER: dict[str, Any] = {
+    "workers": 0, "getitem_ms": 0.2, "collate_ms": 0.1, "per_sample_ms": 0.0, "fixed_ms": 16.9, "optimizer_ms": 0.5,
+    "producer_lines": tuple(
+        {"kind": "dispatched", "at_ns": START_NS + (500 + 100 * number) * MS, "wall_ns": 17_800_000, "cpu_ns": 17_800_000, "delay_ns": 0,
+         "timing_ns": 0, "asynchronous": False, "operations": 302, "operations_ns": 5_400_000, "operations_cpu_ns": 5_400_000,
+         "low_ns": 8_000, "above_low_ns": 2_984_000, "above_four_times_ns": 2_936_000, "above_sixteen_times_ns": 2_744_000,
+         "short_gaps_ns": 12 * MS, "gaps_ns": 12 * MS, "capped_gaps_ns": 12 * MS}
+        for number in range(20)
+    ),
+}  # fmt: skip
+# What they compute, which is not fused, and what a compiled call takes for as many where one takes 48 us (benchmarks/eager_step.py).
+COMPILED_MS = 3.0 + 0.5
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[str, Any]]]] = {
     "serial-loader": (
@@ -128,6 +142,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[s
             "collate_ms": 0.8,
             "per_sample_ms": 0.45,
         },
+    ),
+    "eager-step": (
+        EAGER,
+        {"stage": "compute", "operations": 302},
+        lambda report: {"fixed_ms": COMPILED_MS - EAGER["optimizer_ms"], "producer_lines": ()},
     ),
     "needless-workers": (
         IN_MEMORY,

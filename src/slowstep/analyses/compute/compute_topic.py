@@ -30,4 +30,4 @@ class ComputeTopic(MayLack):
     blocked: Blocked | None  # inside the steps' own work
     between_forwards: BetweenForwards  # in steps of several forwards and no loader
     tables: EmbeddingTables | None  # embedding tables, where whole graphs of backward passes were looked at
-    dispatched: Dispatched | None = None  # operations that Python hands over one by one; None where they were not timed
+    dispatched: Dispatched | None = None  # operations that the host dispatches one by one; None where nothing tells of any

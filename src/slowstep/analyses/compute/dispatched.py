@@ -1,94 +1,60 @@
-"""Operations that Python hands over one by one in a step, and what of the step is handing over, and what their computing.
+"""Operations of a step that the host dispatches one by one, where its framework could compile them: how much of the step that is.
 
-In a few steps each operation is timed, by the clock and by the thread's processor time. Of Python between two of them only the processor
-time counts: a sleep is none, nor is waiting for a core. What the shortest operations take is what handing one over takes: they compute next
-to nothing. How much more of the others is no computing either is known between bounds.
+Two kinds of evidence tell it. Where operations return when they are done, each is timed in a few steps (timed_operations.py). Where they
+return before, stacks show that the training thread stands in one while the device has nothing to do (ledger/by_operation.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
+from slowstep.analyses.compute.timed_operations import Range, TimedOperations, find_timed_operations
+from slowstep.analyses.ledger.by_operation import ByOperation
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Range:
-    """A time in ns: as expected, and its least and most."""
-
-    expected: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatched:
-    """From one update to the next, in the median of the timed ones, in ns; waits for a core are in none of it.
+    """All times are ns of the mean step, of `own_ns` that the thread works in it; waits for a core are in none of them.
 
-    `python` is the thread's Python between operations, `kernels` what the operations compute, also on other threads, and `own_ns` all that
-    the thread did, waits for input among it.
+    `handing_over` is the host's work on operations while nothing is computed, `kernels` what they compute.
     """
 
-    timed: int
-    operations: float
-    low_ns: float  # what the shortest operations take: handing one over
-    operations_ns: float  # all of them together
-    python: Range
+    handing_over: Range
     kernels: Range
     own_ns: float
-    is_asynchronous: bool  # operations return before their work is done
+    timed: TimedOperations | None = None
+    sampled: ByOperation | None = None
 
     @property
-    def handed_over_ns(self) -> float:
-        """What of it is no computing."""
-        return self.python.expected + self.operations_ns - self.kernels.expected
+    def operations(self) -> float | None:
+        """How many a step has; None where stacks tell."""
+        return None if self.timed is None else self.timed.operations
 
 
-def find_dispatched(trainer: Trainer, steps: Steps) -> Dispatched | None:
-    """None where operations were timed in none of the window's steps."""
-    begin_ns, end_ns = steps.bounds_ns
-    timed = [note for note in trainer.facts.notes.get("dispatched", ()) if begin_ns <= note["at_ns"] - note["wall_ns"] <= end_ns]
-    return measure_dispatched(timed) if timed else None
+def find_dispatched(trainer: Trainer, steps: Steps, ledger: Ledger) -> Dispatched | None:
+    """None where neither tells of any. A device's idling tells more than the times of calls that return before they are done."""
+    timed, sampled = find_timed_operations(trainer, steps), ledger.by_operation
+    if sampled is not None and (timed is None or timed.is_asynchronous):
+        return of_stacks(sampled, steps.length_ns / steps.count)
+    return None if timed is None else of_timed(timed)
 
 
-def measure_dispatched(timed: Sequence[Mapping[str, Any]]) -> Dispatched:
-    """What the notes of some timed steps say."""
-    waits = [_waits_of_operations(note) for note in timed]
-
-    def median(name: str) -> float:
-        return float(np.median([note[name] for note in timed]))
-
-    expected, low, high = (float(np.median(each)) for each in zip(*waits, strict=True))
-    return Dispatched(
-        timed=len(timed),
-        operations=median("operations"),
-        low_ns=median("low_ns"),
-        operations_ns=median("operations_cpu_ns") + expected,
-        python=Range(expected=median("gaps_ns"), low=median("short_gaps_ns"), high=median("capped_gaps_ns")),
-        kernels=Range(
-            expected=median("above_four_times_ns") + expected,
-            low=median("above_sixteen_times_ns") + low,
-            high=median("above_low_ns") + high,
-        ),
-        own_ns=float(np.median([note["wall_ns"] - (note.get("delay_ns") or 0) - note["timing_ns"] for note in timed])),
-        is_asynchronous=any(note["asynchronous"] for note in timed),
-    )
+def of_timed(timed: TimedOperations) -> Dispatched:
+    """What timed steps say."""
+    return Dispatched(handing_over=timed.handing_over, kernels=timed.kernels, own_ns=timed.own_ns, timed=timed)
 
 
-def _waits_of_operations(note: Mapping[str, Any]) -> tuple[float, float, float]:
-    """How long operations waited for their own helpers: all that they waited, less the thread's waits for a core, expected, least and most.
-
-    Those are in the operations at least in proportion to what the thread computes there, and as far as it did not wait outside of them:
-    there it may have slept as well. At most all of them are.
+def of_stacks(found: ByOperation, step_ns: float) -> Dispatched:
+    """What stacks say of steps of `step_ns`. While the device worked it was at most on these operations, and at least on what was called
+    before: then the thread did not wait for it, and at best all of it was handing over.
     """
-    delay, inside_cpu = note.get("delay_ns") or 0, note["operations_cpu_ns"]
-    waited = float(note["operations_ns"] - inside_cpu)
-    outside = max(note["wall_ns"] - note["operations_ns"] - (note["cpu_ns"] - inside_cpu), 0)
-    in_proportion = delay * min(inside_cpu / max(note["cpu_ns"], 1), 1.0)
-    expected = max(waited - max(in_proportion, delay - outside), 0.0)
-    return expected, max(waited - delay, 0.0), max(waited - in_proportion, 0.0)
+    worked_ns = found.worked / found.of * step_ns
+    return Dispatched(
+        handing_over=Range(expected=found.share * step_ns, low=found.low * step_ns, high=found.high_of_all * step_ns),
+        kernels=Range(expected=worked_ns, low=0.0, high=worked_ns),
+        own_ns=step_ns,
+        sampled=found,
+    )

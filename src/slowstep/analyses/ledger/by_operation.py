@@ -28,7 +28,8 @@ UNNAMED = "<lambda>"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ByOperation:
     """`idled` of `of` stacks in the steps stand in single operations beneath a line of the user's while the device idled; at `worked` it
-    did not. `low` and `high` are the ends of the 90 % interval of their share. Most of them, `most`, stand beneath `frame`.
+    did not. `low` and `high` are the ends of the 90 % interval of the share of `idled`, `high_of_all` is the upper one of both. Most of
+    those that idled, `most`, stand beneath `frame`.
     """
 
     idled: int
@@ -36,6 +37,7 @@ class ByOperation:
     of: int
     low: float
     high: float
+    high_of_all: float
     frame: Frame
     most: int
 
@@ -61,7 +63,8 @@ def find_by_operation(stacks: Stacks, where: Iterable[Part | None]) -> ByOperati
         return None
     frame, most = idled.most_common(1)[0]
     low, high = share_bounds(idled.total(), asked)
-    return ByOperation(idled=idled.total(), worked=worked, of=asked, low=low, high=high, frame=frame, most=most)
+    _, high_of_all = share_bounds(idled.total() + worked, asked)
+    return ByOperation(idled=idled.total(), worked=worked, of=asked, low=low, high=high, high_of_all=high_of_all, frame=frame, most=most)
 
 
 def _caller(path: Path) -> Frame | None:

@@ -1,25 +1,32 @@
-"""The operations of a step are called from Python one by one.
+"""The operations of a step are dispatched from Python one by one.
 
 What it sees:
-    In a few steps every operation that TensorFlow is handed from Python is timed, and the processor time of the Python between them. There
-    are at least ten of them in a step, and one call of a traced function would take at least 3 % of the window less. Of an eager step whose
-    operations are large, that is little, and of a loop that sleeps or prepares data in Python too: neither is counted here.
+    Operations that the host dispatches one by one where the framework could compile them, and that compiling them would take at least 3 %
+    of the window away. Where operations return when they are done, each is timed in a few steps, with the processor time of the Python
+    between them; a step has at least ten of them. Where they return before, the device is asked with every stack of the training thread
+    whether it has anything to do: the thread stands beneath a line of the user's in single operations, and the device idles.
+    What brings batches to the device is none of it, nor a loop that sleeps or prepares data, nor metrics and logs after the step.
 Why it costs:
-    Handing over an operation takes some 10 us inside of TensorFlow, and 20 to 60 us of Python before it (layers, gradients, optimizer),
-    whatever it computes; a traced function runs the same operations without Python in a few us each.
+    Handing over an operation takes 10 to 30 us in the framework's runtime, and 20 to 60 us more of Python where layers, gradients and the
+    optimizer are Python too, whatever it computes; a compiled step is one call, whose operations take a few us each or are fused.
 How the gain is predicted:
-    r is the Python between operations, and what these take beyond their computing, less what a call of a traced function takes for as many
-    (calibration/computing.py). They are taken to compute for as long as they take beyond four times the shortest ones; in the interval for
-    as long as they take beyond the shortest ones, and beyond sixteen times as long. B is what the loader's workers, or the slowest stage of
-    a tf.data pipeline, need per step.
+    r is that time, less what a compiled call takes (calibration/compiling.py): where operations were counted, as long as to hand over
+    five of them (2 to 20) and 2 % of all (0.5 to 6 %), else 5 % of all (at best nothing, at worst 20 %); and 45 % of what small
+    operations compute, by fusing (at best half of what large ones do; at worst all take 1.8 times as long, as small convolutions do, or
+    what a device did meanwhile was none of theirs). Operations that were timed compute for as long as they take beyond four times the
+    shortest ones, and as their helpers do; in the interval for as long as they take beyond the shortest ones, and beyond sixteen times as
+    long, as large ones do. Waits of helpers for a core are none of it. B is what the loader's workers, or the slowest stage of a
+    pipeline, need per step.
 When it is wrong:
-    What Python does between two operations for 1 ms and more is none of it (at best up to 4 ms of it are); shorter Python of the script's
-    own is: a traced function does it once. Operations that tracing merges or leaves out gain more than is predicted. Where operations
-    return before they are done (an accelerator) it is not judged: nothing tells whether the device waits for them. A loop without an
-    optimizer of Keras is not seen, nor is a function of JAX that is not compiled.
+    What Python does between two timed operations for 1 ms and more is none of it (at best up to 4 ms of it are); shorter Python of the
+    script's own is: a compiled step does it once. Operations that compiling merges or leaves out gain more than is predicted. Where
+    operations return before they are done, and nothing tells whether the device waits for them, it is not judged. The share that stacks
+    tell is of some twenty a second: in short recordings its bounds are wide. What Python must decide between two operations cannot be
+    compiled as it is. An update without a known optimizer is not seen where operations are timed.
 What to try:
-    compile() without run_eagerly=True, no tf.config.run_functions_eagerly(True), or tf.function around the whole step. What Python does in
-    the step (prints, .numpy(), lists that grow) is done once, when it is traced.
+    Compile the whole step, gradients and update (tf.function, jax.jit), or take away what keeps the framework from it (Keras' compile()
+    with run_eagerly=True, tf.config.run_functions_eagerly(True)). What Python does in the step (prints, .numpy(), lists that grow) is
+    done once, when it is compiled.
 """
 
 from __future__ import annotations
@@ -27,10 +34,14 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.compute.dispatched import Dispatched
+from slowstep.analyses.compute.timed_operations import TimedOperations
 from slowstep.analyses.events.parts import piece
+from slowstep.analyses.ledger.by_operation import ByOperation
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
-from slowstep.calibration import computing
+from slowstep.calibration import compiling
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
@@ -48,7 +59,8 @@ FEWEST_OPERATIONS = 10
 FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
 MOST = 0.5
-CALL, OPERATION = computing.GRAPH_CALL, computing.OPERATION_IN_GRAPH
+CALL, OPERATION = compiling.COMPILED_CALL, compiling.COMPILED_OPERATION
+LEFT, LARGE, SMALL = compiling.HANDING_OVER_LEFT, compiling.COMPILED_LARGE, compiling.COMPILED_SMALL
 
 ASYNCHRONOUS = Wording(
     "eager-and-asynchronous",
@@ -63,15 +75,16 @@ FEW_TIMED = Wording(
 
 
 def judge(m: Measurements) -> Answer:
-    """Whether handing over operations from Python holds the step."""
+    """Whether dispatching operations one by one holds the step."""
     dispatched = m.compute.dispatched
-    # PyTorch has no other way to compute than this one, and what is a call of a compiled function is none of it.
-    if dispatched is None or dispatched.operations < FEWEST_OPERATIONS:
+    # A framework that has no other way to compute tells of none, and what is a call of a compiled function is none of it.
+    if dispatched is None or (dispatched.operations is not None and dispatched.operations < FEWEST_OPERATIONS):
         return None
-    if dispatched.is_asynchronous:
-        return NotJudged(rule=NAME, reason=ASYNCHRONOUS(operations=dispatched.operations))
-    if dispatched.timed < FEWEST_TIMED:
-        return NotJudged(rule=NAME, reason=FEW_TIMED(timed=dispatched.timed))
+    timed = dispatched.timed
+    if timed is not None and timed.is_asynchronous:
+        return NotJudged(rule=NAME, reason=ASYNCHRONOUS(operations=timed.operations))
+    if timed is not None and timed.timed < FEWEST_TIMED:
+        return NotJudged(rule=NAME, reason=FEW_TIMED(timed=timed.timed))
     return _judged(m, dispatched)
 
 
@@ -87,13 +100,12 @@ def _judged(m: Measurements, dispatched: Dispatched) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{dispatched.operations:,.0f} operations of a step are called from Python one by one, which takes {format_share(share)} "
-        "of the time",
+        title=_title(m, dispatched, share),
         share=share,
-        share_low=min(low, least[1]),
+        share_low=max(min(low, least[1]), 0.0),
         share_high=max(high, most[2]),
         claims=of_compute if is_most else tuple(piece(part, NAME) for part in of_compute),
-        evidence=(*_evidence(dispatched), saved_by(m, counterfactual)),
+        evidence=(*_evidence(m, dispatched), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(_fix(m),),
         names_cause=is_most,
@@ -101,49 +113,95 @@ def _judged(m: Measurements, dispatched: Dispatched) -> Judged | None:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _evidence(dispatched: Dispatched) -> tuple[Evidence, ...]:
+def _title(m: Measurements, dispatched: Dispatched, share: float) -> str:
+    """How many there are, or beneath which line of the script's most of them are, whichever is known."""
+    sampled, counted = dispatched.sampled, "" if dispatched.operations is None else f"{dispatched.operations:,.0f} "
+    beneath = "" if sampled is None else f" in {_named(m, sampled)}"
+    return f"{counted}operations of a step are called from Python one by one{beneath}, which takes {format_share(share)} of the time"
+
+
+def _named(m: Measurements, sampled: ByOperation) -> str:
+    where = _where(m, sampled)
+    return f"line {where}" if TOP_LEVEL.fullmatch(sampled.frame.function) else f"{sampled.frame.function} ({where})"
+
+
+def _where(m: Measurements, sampled: ByOperation) -> str:
+    return f"{shown(sampled.frame.file, m.trainer.facts.script)}:{sampled.frame.line}"
+
+
+def _evidence(m: Measurements, dispatched: Dispatched) -> tuple[Evidence, ...]:
     return (
-        Evidence(name="operations", value=dispatched.operations, unit="per step", threshold=FEWEST_OPERATIONS),
-        Evidence(name="handing one over", value=dispatched.low_ns / 1e3, unit="us", where="the shortest tenth"),
-        Evidence(name="Python between them", value=dispatched.python.expected / 1e6, unit="ms"),
+        Evidence(name="handing operations over", value=dispatched.handing_over.expected / 1e6, unit="ms"),
         Evidence(name="their computing", value=dispatched.kernels.expected / 1e6, unit="ms"),
-        Evidence(name="timed in", value=dispatched.timed, unit="steps"),
+        *(() if dispatched.timed is None else _of_timed(dispatched.timed)),
+        *(() if dispatched.sampled is None else _of_stacks(m, dispatched.sampled)),
+    )
+
+
+def _of_timed(timed: TimedOperations) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="operations", value=timed.operations, unit="per step", threshold=FEWEST_OPERATIONS),
+        Evidence(name="handing one over", value=timed.low_ns / 1e3, unit="us", where="the shortest tenth"),
+        Evidence(name="Python between them", value=timed.python.expected / 1e6, unit="ms"),
+        Evidence(name="timed in", value=timed.timed, unit="steps"),
+    )
+
+
+def _of_stacks(m: Measurements, sampled: ByOperation) -> tuple[Evidence, ...]:
+    where = f"{_where(m, sampled)}, {sampled.most} samples"
+    return (
+        Evidence(name="device idle in single operations", value=sampled.idled, unit="samples", where=f"of {sampled.of} in steps"),
+        Evidence(name="device busy in single operations", value=sampled.worked, unit="samples"),
+        Evidence(name="most of them beneath", value=sampled.frame.function, unit="", where=where),
     )
 
 
 def _fix(m: Measurements) -> Fix:
-    """Of a loop of the framework's own, which calls the optimizer unseen, an option; else the script's function is to be traced."""
+    """Of a loop of the framework's own, which calls the optimizer unseen, an option; else the script's function is to be compiled."""
     words = m.training.words
-    return (
-        Fix(text=words.advise(Remedy.STEP_IN_ONE_CALL))
-        if m.trainer.has_optimizers
-        else Fix(text=words.advise(Remedy.NO_EAGER), lever=RUN_EAGERLY_OFF)
-    )
+    if m.trainer.has_optimizers or not words.has(Remedy.NO_EAGER):
+        return Fix(text=words.advise(Remedy.STEP_IN_ONE_CALL))
+    return Fix(text=words.advise(Remedy.NO_EAGER), lever=RUN_EAGERLY_OFF)
 
 
 def _counterfactual(m: Measurements, dispatched: Dispatched) -> Counterfactual:
-    (call_low, call_high), (low, high) = CALL.bounds, OPERATION.bounds
-    count, kernels, python = dispatched.operations, dispatched.kernels, dispatched.python
-
-    def case(python_ns: float, kernels_ns: float, graph_ns: float) -> Case:
-        return _case(m, dispatched, max(python_ns + dispatched.operations_ns - kernels_ns - graph_ns, 0.0))
-
-    expected = case(python.expected, kernels.expected, CALL.value + count * OPERATION.value)
-    pessimistic = case(python.low, kernels.high, call_high + count * high)
+    expected, pessimistic, optimistic = (_case(m, dispatched, removed_ns) for removed_ns in _removed(dispatched))
     return Counterfactual(
-        assumes="the step were a call of one traced function",
+        assumes="the step were one call of a compiled function",
         expected=expected,
         pessimistic=Case(
             removed_ns=pessimistic.removed_ns,
             concurrent_ns=PESSIMISTIC_BESIDE * expected.concurrent_ns,
             delay_share=pessimistic.delay_share,
         ),
-        optimistic=case(python.high, kernels.low, call_low + count * low),
+        optimistic=optimistic,
     )
 
 
+def _removed(dispatched: Dispatched) -> tuple[float, float, float]:
+    """What compiling takes off the mean step, in ns: as expected, at worst and at best."""
+    handing_over, kernels = dispatched.handing_over, dispatched.kernels
+    spared = handing_over.expected + kernels.expected, handing_over.low + kernels.high, handing_over.high + kernels.low
+    (fastest, slowest), (call, call_low, call_high) = LARGE.bounds, _call_ns(dispatched)
+    expected = LARGE.value * kernels.low + SMALL.value * (kernels.expected - kernels.low)
+    # What is surely computed may be compiled to slower kernels; what a device did meanwhile may be none of theirs.
+    most = kernels.high if dispatched.timed is None else max(kernels.high, slowest * kernels.expected)
+    return spared[0] - call - expected, spared[1] - call_high - most, spared[2] - call_low - fastest * kernels.low
+
+
+def _call_ns(dispatched: Dispatched) -> tuple[float, float, float]:
+    """What one call of a compiled function takes for the operations, beside what they compute: as expected, at least and at most."""
+    handing_over, (least, most) = dispatched.handing_over, LEFT.bounds
+    if (count := dispatched.operations) is None:
+        return LEFT.value * handing_over.expected, least * handing_over.high, most * handing_over.low
+    each_ns, (call_low, call_high), (low, high) = handing_over.expected / count, CALL.bounds, OPERATION.bounds
+    calls = ((CALL.value, OPERATION.value), (call_low, low), (call_high, high))
+    expected, least, most = (each_ns * (call + count * operation) for call, operation in calls)
+    return expected, least, most
+
+
 def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
-    """What is removed between two updates, by its share of what the thread does there; of each step in proportion to its compute."""
+    """What is removed, by its share of what the thread does; of each step in proportion to its compute. Less than nothing where it adds."""
     compute, delay = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     own = float((m.step_ns - m.ledger.of("preprocess", PartKind.CORE_WAIT) - delay).sum())
     of_own = float((compute - delay).sum())

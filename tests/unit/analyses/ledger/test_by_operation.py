@@ -47,6 +47,8 @@ def test_stacks_of_an_idle_device_in_single_operations_count_for_the_line_above_
     assert found.share == pytest.approx(30 / 45)
     # Clopper and Pearson, 90 %.
     assert (found.low, found.high) == pytest.approx((0.535, 0.782), abs=0.01)
+    # Of 40 of them.
+    assert found.high_of_all == pytest.approx(0.955, abs=0.01)
 
 
 def test_what_a_tree_is_mapped_with_has_the_name_of_the_function_that_hands_it_over():

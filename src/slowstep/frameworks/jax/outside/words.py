@@ -25,6 +25,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.FUSED_VARIANTS: "optax updates inside the jitted step",
     Remedy.STEP_AS_GRAPH: "run several steps in one jax.lax.scan",
     Remedy.FUSE_STEP: "put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
+    Remedy.STEP_IN_ONE_CALL: "put the whole step, gradients and update, into one jax.jit",
     Remedy.OVERLAP_COLLECTIVES: "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
     Remedy.SMALLER_COLLECTIVES: "send gradients in bfloat16: cast them before psum",
     Remedy.MERGE_GRADIENTS: "XLA_FLAGS=--xla_gpu_all_reduce_combine_threshold_bytes=134217728",

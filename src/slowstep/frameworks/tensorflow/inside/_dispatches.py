@@ -46,8 +46,10 @@ CAPPED_GAP_NS: Final = 4_000_000
 _BEYOND: Final = {"low": 1, "four_times": 4, "sixteen_times": 16}
 
 _cpu = time.thread_time_ns
-# An operation: when it began and ended, by the clock and by the thread's processor time, and whether it asks for input.
-TimedOperation = tuple[int, int, int, int, bool]
+# An operation: when it began and ended, by the clock and by the thread's processor time, and its name.
+TimedOperation = tuple[int, int, int, int, Any]
+# Names of the operations of a step, and what each took of the processor.
+TimedStep = tuple[list[Any], list[int]]
 
 
 class Dispatches:
@@ -60,12 +62,13 @@ class Dispatches:
         self._is_inside = False
         self._clear()
         recorder.forgetters.append(self._forget)
-        recorder.undos.append(self.abandon)
+        recorder.undos.append(self._forget)
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
         self._updates, self._next, self._steps, self._thread = 0, _FIRST, 0, 0
-        self._began_ns = self._cpu_ns = self._each_ns = 0
+        self._began_ns = self._cpu_ns = self._process_ns = self._each_ns = 0
+        self._before: TimedStep | None = None
         self._delay_ns: int | None = None
 
     def _forget(self) -> None:
@@ -91,7 +94,7 @@ class Dispatches:
         self._timed = []
 
     def _at_end(self, since_ns: int) -> None:
-        ended_ns, cpu_ns, delay_ns = now(), _cpu(), self._recorder.local.me.delay_ns()
+        ended_ns, cpu_ns, delay_ns = now(), (_cpu(), time.process_time_ns()), self._recorder.local.me.delay_ns()
         if self._undo is not None:
             timed, mine = self._timed, threading.get_ident() == self._thread
             self.abandon()
@@ -113,7 +116,7 @@ class Dispatches:
             self._each_ns = self._cost()
         self._undo = all_of([replace(module, name, self._timing(getattr(module, name), at)) for name, at in _EXECUTES.items()])
         self._delay_ns = self._recorder.local.me.delay_ns()
-        self._began_ns, self._cpu_ns = now(), _cpu()
+        self._began_ns, self._cpu_ns, self._process_ns = now(), _cpu(), time.process_time_ns()
 
     def _timing(self, original: Any, at: int) -> Callable[..., Any]:
         timed, thread, ident = self._timed, self._thread, threading.get_ident
@@ -134,31 +137,37 @@ class Dispatches:
                 self._is_inside = False
                 # What no update ends, as a long validation, is not kept.
                 if len(timed) < _MOST:
-                    timed.append((began_ns, ended_ns, cpu_ns, cpu_ended_ns, _asks_for_input(args[at])))
+                    timed.append((began_ns, ended_ns, cpu_ns, cpu_ended_ns, args[at]))
 
         return execute
 
-    def _cost(self, times: int = 200) -> int:
-        """What timing one takes, in ns."""
+    def _cost(self, rounds: int = 9, times: int = 25) -> int:
+        """What timing one takes, in ns of processor time: a wait for a core among them would stand for one in each operation."""
         nothing = self._timing(lambda *_: None, 0)
-        began_ns = now()
-        for _ in range(times):
-            nothing("")
-        each_ns = (now() - began_ns) // times
+        each_ns = []
+        for _ in range(rounds):
+            began_ns = _cpu()
+            for _ in range(times):
+                nothing("")
+            each_ns.append((_cpu() - began_ns) // times)
         self._timed.clear()
-        return max(each_ns, 1)
+        return max(sorted(each_ns)[rounds // 2], 1)
 
-    def _write(self, timed: list[TimedOperation], ended_ns: int, cpu_ns: int, delay_ns: int | None) -> None:
+    def _write(self, timed: list[TimedOperation], ended_ns: int, cpu_ns: tuple[int, int], delay_ns: int | None) -> None:
+        """`cpu_ns` of the thread and of the process."""
         known = delay_ns is not None and self._delay_ns is not None
+        thread_ns, process_ns = cpu_ns[0] - self._cpu_ns, cpu_ns[1] - self._process_ns
         line = {
             "at_ns": ended_ns,
             "wall_ns": ended_ns - self._began_ns,
-            "cpu_ns": cpu_ns - self._cpu_ns,
+            "cpu_ns": thread_ns,
+            "helpers_cpu_ns": max(process_ns - thread_ns, 0),
             "timing_ns": len(timed) * self._each_ns,
             "delay_ns": (delay_ns or 0) - (self._delay_ns or 0) if known else None,
             "asynchronous": bool(accelerators()) or not sys.modules["tensorflow"].config.experimental.get_synchronous_execution(),
         }
-        self._recorder.note({"kind": "dispatched", **line, **summed(timed, self._each_ns)})
+        self._recorder.note({"kind": "dispatched", **line, **summed(timed, self._each_ns, self._before)})
+        self._before = of_step(timed)
 
 
 def runs_functions_eagerly() -> bool:
@@ -171,22 +180,30 @@ def _asks_for_input(operation: Any) -> bool:
     return name.startswith(_INPUT)
 
 
-def summed(timed: list[TimedOperation], each_ns: int = 0) -> dict[str, int]:
+def of_step(timed: list[TimedOperation]) -> TimedStep:
+    """The operations of a step that do not ask for input."""
+    operations = [each for each in timed if not _asks_for_input(each[4])]
+    return [each[4] for each in operations], [ended - began for _, _, began, ended, _ in operations]
+
+
+def summed(timed: list[TimedOperation], each_ns: int = 0, before: TimedStep | None = None) -> dict[str, int]:
     """How many operations a step had, and what they and the Python between them took, in ns; timing one took `each_ns`.
 
     `low_ns` is what the shortest tenth of them took at most, `above_..._ns` what all took beyond that, and beyond four and sixteen times
-    that.
+    that: of each the lesser of this step's and that of the same one `before`, for what comes in between (a collection of garbage, caches
+    that another process filled) is nothing that it computes.
     """
-    operations = [each for each in timed if not each[4]]
-    cpu = sorted(ended - began for _, _, began, ended, _ in operations)
+    operations = [each for each in timed if not _asks_for_input(each[4])]
+    names, cpu = of_step(timed)
+    least = sorted(map(min, cpu, before[1]) if before is not None and before[0] == names else cpu)
     gaps = [max(second[2] - first[3] - each_ns, 0) for first, second in pairwise(timed)]
-    low = cpu[len(cpu) // 10] if cpu else 0
+    low = least[len(least) // 10] if least else 0
     return {
         "operations": len(operations),
         "operations_ns": sum(ended - began for began, ended, *_ in operations),
         "operations_cpu_ns": sum(cpu),
         "low_ns": low,
-        **{f"above_{name}_ns": sum(max(each - times * low, 0) for each in cpu) for name, times in _BEYOND.items()},
+        **{f"above_{name}_ns": sum(max(each - times * low, 0) for each in least) for name, times in _BEYOND.items()},
         "short_gaps_ns": sum(gap for gap in gaps if gap <= SHORT_GAP_NS),
         "gaps_ns": sum(gap for gap in gaps if gap <= LONGEST_GAP_NS),
         "capped_gaps_ns": sum(min(gap, CAPPED_GAP_NS) for gap in gaps),
