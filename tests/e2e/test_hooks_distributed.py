@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recorded import Process, Ran, Server, processes, run_script
-from slowstep.record.writing.format import ENV_STEPS, SYNCED, UNSYNCED
+from slowstep.record.writing.format import ENV_STEPS, SYNCED, SYNCED_ANEW, UNSYNCED
 from slowstep.record.writing.format import FAILED as RAISED
 
 pytest.importorskip("torch.distributed")
@@ -127,6 +127,7 @@ def passes(model, optimizer, by):
             with (model.no_sync() if by == "no_sync" and not last else contextlib.nullcontext()):
                 model(torch.ones(4, 8)).mean().backward()
         optimizer.step()
+        optimizer.zero_grad()
 
 def work(rank):
     join(rank, 2)
@@ -143,9 +144,9 @@ def test_which_backward_passes_share_gradients_is_recorded(run: Run) -> None:
     ran = run(ACCUMULATES)
 
     assert (ran.code, ran.err) == (0, "")
-    apart = [UNSYNCED, UNSYNCED, SYNCED]
+    together, apart = [SYNCED_ANEW, SYNCED, SYNCED], [UNSYNCED, UNSYNCED, SYNCED]
     for process in processes(ran.folder):
-        assert [cost.extra for cost in process.of("BACKWARD_CPU")] == [SYNCED] * 9 + apart * 3 + apart * 3
+        assert [cost.extra for cost in process.of("BACKWARD_CPU")] == together * 3 + apart * 3 + apart * 3
         assert process.faults == {}
 
 

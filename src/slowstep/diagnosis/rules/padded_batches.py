@@ -20,7 +20,8 @@ When it is wrong:
     fall. What ends in a state that lasts (a customer who has left) looks like padding. Where widths, heads or pixels are as many as
     places the work on them is not counted; of compiled models nobody tells the shapes. Models with weights for each place take no shorter
     sequences, and nothing is found in them; others may do so by a table of places that is added whole, and then need a change. Shapes
-    that change from batch to batch are compiled or planned for anew by some backends.
+    that change from batch to batch are compiled or planned for anew by some backends. Attention that gives no scores
+    (scaled_dot_product_attention) counts with the length, not with its square: long padding then costs more than is said.
 What to try:
     Padding in the function that collates, up to the longest sequence of the batch; then sequences of like length in one batch.
 """
