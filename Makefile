@@ -46,14 +46,14 @@ $(DEMO_STAMP): pyproject.toml
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
 	$(BIN)/lint-imports
 
 TESTS := $(BIN)/python -m pytest
 
+# In one go: every process that runs tests imports all of them first.
 test: lint
-	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
-	$(TESTS) -m 'slow and not nightly' -n auto --dist worksteal --durations 20
+	$(TESTS) -m 'not nightly' -n auto --dist worksteal --durations 20
 
 # Of drawn cases a quarter.
 check: lint

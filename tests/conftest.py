@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from busy_retry import BusyRetry
 from how_many import WHOLE
-from recorded import Server
+from recorded import Server, Servers
 from slowstep.record import living
 
 REPORTS = Path(__file__).parent / "data" / "reports"
@@ -55,11 +55,17 @@ def patient_searches() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
+def servers() -> Iterator[Servers]:
+    """Run scripts without starting Python and importing torch, and more, for each."""
+    servers = Servers()
+    yield servers
+    servers.close()
+
+
+@pytest.fixture(scope="session")
+def server(servers: Servers) -> Server:
+    """That of them which has imported torch alone."""
+    return servers.having()
 
 
 @pytest.fixture

@@ -88,6 +88,8 @@ class Workplace:
         # Near the root: the sockets of a loader's workers lie in it, and their names are at most 107 characters long.
         self.temp = Path(tempfile.mkdtemp(prefix="w"))
         self.mark = uuid.uuid4().hex
+        # What the environment of all runs has besides.
+        self.variables: dict[str, str] = {}
         self.folder.mkdir()
 
     def write(self, name: str, text: str, mode: int = 0o644) -> None:
@@ -97,7 +99,7 @@ class Workplace:
 
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of all runs, with a folder for temporary files and a mark by which processes left behind are found."""
-        return os.environ | {"TMPDIR": str(self.temp), MARK: self.mark} | more
+        return os.environ | {"TMPDIR": str(self.temp), MARK: self.mark} | self.variables | more
 
     def start(
         self, *words: str, options: tuple[str, ...] = (), slowstep: bool = True, act: str = "run", **popen: Any

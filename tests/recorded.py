@@ -138,13 +138,15 @@ class Ran:
 
 
 class Server:
-    """A process that has imported torch, and forks a child for each script: importing takes longer than all else that a test does."""
+    """A process that has imported torch, and more modules if it is told to, and forks a child for each script: importing takes longer than
+    all else that a test does.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLOWSTEP")}
         environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(contract.__file__).parents[2])}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _SERVER, *modules], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def run(self, script: Path, variables: dict[str, str]) -> tuple[int, str, str]:
@@ -163,10 +165,28 @@ class Server:
         self._process.communicate(timeout=TIME_LIMIT_S)
 
 
+class Servers:
+    """Servers by what they have imported beside torch, each started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, ...], Server] = {}
+
+    def having(self, *modules: str) -> Server:
+        """The one that has imported these."""
+        if modules not in self._started:
+            self._started[modules] = Server(*modules)
+        return self._started[modules]
+
+    def close(self) -> None:
+        """End all."""
+        for server in self._started.values():
+            server.close()
+
+
 # The first update makes torch import half of itself, and its first multiplication crashes when several threads make it at once.
 # SIGALRM ends a script that hangs, whatever it does.
 _SERVER = """
-import atexit, gc, json, os, runpy, signal, sys, threading
+import atexit, gc, importlib, json, os, runpy, signal, sys, threading
 import torch
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -174,6 +194,8 @@ optimizer.zero_grad()
 model(torch.ones(4, 8)).mean().backward()
 optimizer.step()
 del model, optimizer
+for module in sys.argv[1:]:
+    importlib.import_module(module)
 gc.freeze()
 for line in sys.stdin:
     job = json.loads(line)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Below `unit/frameworks`.
+# Below `unit/frameworks`, those of a folder one after the other.
 FILES: Final = (
     *("keras/test_cached_pipeline.py", "keras/test_fit.py", "keras/test_rebuilt_pipeline.py", "keras/test_run_eagerly.py"),
     *("tensorflow/test_bench_data.py", "tensorflow/test_operations.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py"),

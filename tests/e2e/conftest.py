@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from launching import Workplace
+from small_torch import write_small_torch
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +24,14 @@ def work(tmp_path: Path) -> Iterator[Workplace]:
     left = place.left()
     place.close()
     assert left == []
+
+
+@pytest.fixture(scope="session")
+def small_torch_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_torch(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def small_torch(work: Workplace, small_torch_site: Path) -> None:
+    """The scripts of the folder import the small torch: where it is shown what starts or ends a training, whatever it computes."""
+    work.variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(small_torch_site), os.environ.get("PYTHONPATH")]))

@@ -66,7 +66,7 @@ def test_the_captured_steps_are_a_trace_in_the_recording_and_no_part_of_the_ledg
     names = [event["name"] for event in trace["traceEvents"] if event.get("name", "").startswith("ProfilerStep#")]
     assert len(set(names)) == 5
     # One more than was captured: the step after it holds the writing of the file.
-    _, plain = recorded(place, LOSSES)
+    plain = place.report("train.py")
     assert report["run"]["recorded_steps"] == plain["run"]["recorded_steps"]
     assert report["overhead"]["us_per_step"] > plain["overhead"]["us_per_step"]
     assert any("captured by torch.profiler" in note for note in report["run"]["notes"])

@@ -14,6 +14,7 @@ import pytest
 
 from launching import SLOWSTEP, TRAINING, Workplace, assert_same, on_small_disk
 from slowstep.record.system import processes
+from small_torch import TRAINING as LIGHT
 
 pytest.importorskip("torch")
 
@@ -55,9 +56,10 @@ def test_kill_9_of_the_training_loses_no_finished_step(work: Workplace, seed: in
     assert steps_counted(work) <= work.updates() <= steps_counted(work) + 1
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_kill_9_of_slowstep_leaves_the_training_alone(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(100)\nopen('done', 'w').write('done')\n")
+    work.write("train.py", LIGHT + "train(100)\nopen('done', 'w').write('done')\n")
     process = work.start("train.py")
     wait_for_steps(work, 10, process)
 
@@ -69,7 +71,7 @@ def test_kill_9_of_slowstep_leaves_the_training_alone(work: Workplace) -> None:
     assert work.updates() == 100
     later = subprocess.run([*SLOWSTEP, "analyze", str(work.recording())], capture_output=True, text=True, timeout=60, check=False)
     assert later.returncode == 0, later.stderr
-    assert "samples/s" in later.stdout
+    assert "steps/s" in later.stdout
 
 
 @pytest.mark.slow
@@ -98,9 +100,10 @@ def test_an_exception_inside_what_is_hooked_shows_no_frame_of_ours(work: Workpla
     assert_same(plain, recorded)
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_a_crash_before_the_first_step_is_no_recording_and_no_second_crash(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "raise RuntimeError('at step 0')\n")
+    work.write("train.py", LIGHT + "raise RuntimeError('at step 0')\n")
 
     plain, recorded = work.both("train.py")
 
@@ -109,9 +112,10 @@ def test_a_crash_before_the_first_step_is_no_recording_and_no_second_crash(work:
     assert recorded.err.count("Traceback") == 1
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_os_exit_keeps_code_and_steps(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(40)\nos._exit(9)\n")
+    work.write("train.py", LIGHT + "train(40)\nos._exit(9)\n")
 
     plain, recorded = work.both("train.py")
 
@@ -139,12 +143,13 @@ def test_ctrl_c_ends_as_without_slowstep(work: Workplace) -> None:
     assert "samples/s" in recorded.err
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("hang", [pytest.param("thread", marks=pytest.mark.nightly), "atexit"])
 def test_a_script_that_hangs_at_its_end_hangs_as_without_slowstep_and_is_reported_when_it_is_ended(work: Workplace, hang: str) -> None:
     sleep = "(lambda: (pathlib.Path('at-end').write_text('.'), time.sleep(600)))"
     start = {"thread": f"threading.Thread(target={sleep}).start()", "atexit": f"atexit.register({sleep})"}[hang]
-    work.write("train.py", TRAINING + f"import atexit, pathlib, threading, time\ntrain(40)\n{start}\n")
+    work.write("train.py", LIGHT + f"import atexit, pathlib, threading, time\ntrain(40)\n{start}\n")
     ended = []
     for slowstep in (False, True):
         process = work.start("train.py", slowstep=slowstep, start_new_session=True)
@@ -159,14 +164,15 @@ def test_a_script_that_hangs_at_its_end_hangs_as_without_slowstep_and_is_reporte
 
     plain, recorded = ended
     assert recorded.code == plain.code
-    assert "samples/s" in recorded.err
+    assert "steps/s" in recorded.err
     assert work.updates() == 40
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_sigterm_lets_the_script_clean_up_and_keeps_its_exit_code(work: Workplace) -> None:
     handler = "import signal\ndef leave(*_):\n    print('clean-up ran'); sys.exit(4)\nsignal.signal(signal.SIGTERM, leave)\n"
-    work.write("train.py", TRAINING + handler + "train(10**6)\n")
+    work.write("train.py", LIGHT + handler + "train(10**6)\n")
     process = work.start("train.py")
     wait_for_steps(work, 40, process)
 
@@ -174,9 +180,10 @@ def test_sigterm_lets_the_script_clean_up_and_keeps_its_exit_code(work: Workplac
 
     ended = work.finish(process)
     assert (ended.code, ended.out) == (4, "clean-up ran\n")
-    assert "samples/s" in ended.err
+    assert "steps/s" in ended.err
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", [pytest.param("folder", marks=pytest.mark.nightly), "temp"])
 def test_a_script_that_changes_folder_or_deletes_its_temporary_files_is_recorded(work: Workplace, where: str) -> None:
@@ -184,7 +191,7 @@ def test_a_script_that_changes_folder_or_deletes_its_temporary_files_is_recorded
         "folder": "os.makedirs('elsewhere', exist_ok=True); os.chdir('elsewhere'); train(40); print(os.getcwd())\n",
         "temp": "import shutil, tempfile; shutil.rmtree(tempfile.gettempdir()); train(40); os.mkdir(tempfile.gettempdir())\n",
     }
-    work.write("train.py", TRAINING + leaves[where])
+    work.write("train.py", LIGHT + leaves[where])
 
     plain, recorded = work.both("train.py")
 
@@ -193,10 +200,11 @@ def test_a_script_that_changes_folder_or_deletes_its_temporary_files_is_recorded
     assert work.updates() == 40
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_a_script_that_deletes_the_recording_goes_on(work: Workplace) -> None:
     deletes = f"import shutil; shutil.rmtree({str(work.runs)!r}, ignore_errors=True)\n"
-    work.write("train.py", TRAINING + "train(20)\n" + deletes + "train(200)\nprint('done')\n")
+    work.write("train.py", LIGHT + "train(20)\n" + deletes + "train(200)\nprint('done')\n")
 
     plain, recorded = work.both("train.py")
 
@@ -217,11 +225,12 @@ def test_a_fork_after_import_is_recorded_and_left_alone(work: Workplace) -> None
     assert work.updates() == 70
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_a_sitecustomize_of_the_users_is_run_and_the_training_is_recorded(work: Workplace) -> None:
     work.write("sitecustomize.py", "print('theirs')\n")
-    work.write("train.py", TRAINING + "import sitecustomize\nprint(sitecustomize.__file__)\ntrain(40)\n")
-    theirs = os.pathsep.join(filter(None, [str(work.folder), os.environ.get("PYTHONPATH")]))
+    work.write("train.py", LIGHT + "import sitecustomize\nprint(sitecustomize.__file__)\ntrain(40)\n")
+    theirs = os.pathsep.join([str(work.folder), work.variables["PYTHONPATH"]])
 
     plain, recorded = work.both("train.py", env=work.environment(PYTHONPATH=theirs))
 
@@ -231,12 +240,13 @@ def test_a_sitecustomize_of_the_users_is_run_and_the_training_is_recorded(work: 
     assert work.updates() == 40
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("-m", "pkg.train"), ("sh", "run.sh"), pytest.param(("python", "train.py"), marks=pytest.mark.nightly)])
 def test_however_python_is_started_the_training_is_recorded(work: Workplace, words: tuple[str, ...]) -> None:
     (work.folder / "pkg").mkdir()
     for name in ("train.py", "pkg/train.py"):
-        work.write(name, TRAINING + "train(40)\n")
+        work.write(name, LIGHT + "train(40)\n")
     work.write("run.sh", f"{sys.executable} train.py\nexit 6\n")
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
@@ -244,7 +254,7 @@ def test_however_python_is_started_the_training_is_recorded(work: Workplace, wor
 
     assert ended.code == (6 if words[0] == "sh" else 0)
     assert work.updates() == 40
-    assert "samples/s" in ended.err
+    assert "steps/s" in ended.err
 
 
 @pytest.mark.nightly
@@ -259,11 +269,12 @@ def test_an_isolated_python_is_not_reached_and_the_message_says_why(work: Workpl
     assert "import slowstep.auto" in ended.err
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     held = "[os.readlink(f'/proc/self/fd/{number}') for number in (0, 1, 2) if os.path.exists(f'/proc/self/fd/{number}')]"
-    work.write("train.py", TRAINING + f"train(40)\nfiles = {held}\nopen('files', 'w').write(f'{{sys.stdout}} {{files}}')\n")
+    work.write("train.py", LIGHT + f"train(40)\nfiles = {held}\nopen('files', 'w').write(f'{{sys.stdout}} {{files}}')\n")
     own = " ".join(f"'{word}'" for word in SLOWSTEP)
 
     process = subprocess.run(
@@ -277,7 +288,7 @@ def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     )
 
     assert process.returncode == 0
-    assert "samples/s" in process.stderr
+    assert "steps/s" in process.stderr
     # Whatever file the script opens first gets the free number 1, as without slowstep: none of ours may hold it.
     held_files = (work.folder / "files").read_text()
     assert held_files.startswith("None ")
@@ -285,10 +296,11 @@ def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     assert work.updates() == 40
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_two_trainings_at_once_keep_apart(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(40)\n")
+    work.write("train.py", LIGHT + "train(40)\n")
 
     running = [work.start("train.py") for _ in range(2)]
 
@@ -329,9 +341,10 @@ def test_a_full_disk_ends_the_recording_and_not_the_training(work: Workplace) ->
     assert 0 < work.updates() < 400
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_nothing_of_ours_is_left_beside_the_recording(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(40)\n")
+    work.write("train.py", LIGHT + "train(40)\n")
     work.run("train.py", slowstep=False)
     without = sorted(work.temp.rglob("*"))
 
@@ -345,10 +358,11 @@ def test_nothing_of_ours_is_left_beside_the_recording(work: Workplace) -> None:
     assert sorted(work.temp.rglob("*")) == without
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_output_of_a_child_in_another_python_is_left_alone(work: Workplace) -> None:
     inner = f"import subprocess\nprint(subprocess.run([{sys.executable!r}, '-c', 'print(1)'], capture_output=True))\ntrain(30)\n"
-    work.write("train.py", TRAINING + inner)
+    work.write("train.py", LIGHT + inner)
 
     plain, recorded = work.both("train.py")
 

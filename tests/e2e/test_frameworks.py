@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from launching import Workplace
-from recorded import Process, Ran, Server, run_script
+from recorded import Process, Ran, Servers, run_script
 from slowstep.record.writing.format import ENV_STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 NEEDS = {"lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
+# What takes seconds to import, unlike Accelerate: once for all scripts. Those of `slowstep run` import it themselves.
+IMPORTED = {"lightning": ("lightning.pytorch",), "huggingface": ("transformers.trainer",), "accelerate": ()}
 
 
 def needs(framework: str) -> Any:
@@ -140,9 +142,9 @@ def train(epochs=1, accumulate=1, validate=False, on_step=lambda: time.sleep(0.0
 }
 
 
-def run(server: Server, place: Path, framework: str, main: str, **options: Any) -> Ran:
+def run(servers: Servers, place: Path, framework: str, main: str, **options: Any) -> Ran:
     place.mkdir(exist_ok=True)
-    return run_script(server, place, DATA + SCRIPTS[framework] + "\n" + main, **options)
+    return run_script(servers.having(*IMPORTED[framework]), place, DATA + SCRIPTS[framework] + "\n" + main, **options)
 
 
 def named(process: Process) -> Counter[str]:
@@ -153,8 +155,8 @@ def named(process: Process) -> Counter[str]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("accumulate", [pytest.param(1, marks=pytest.mark.nightly), 4])
-def test_updates_waits_and_backwards_are_counted_once(server: Server, tmp_path: Path, framework: str, accumulate: int) -> None:
-    ran = run(server, tmp_path, framework, f"train(epochs=2, accumulate={accumulate})")
+def test_updates_waits_and_backwards_are_counted_once(servers: Servers, tmp_path: Path, framework: str, accumulate: int) -> None:
+    ran = run(servers, tmp_path, framework, f"train(epochs=2, accumulate={accumulate})")
 
     assert ran.code == 0, ran.err
     kinds = Counter(record.kind for record in ran.trainer.records)
@@ -172,8 +174,8 @@ def test_updates_waits_and_backwards_are_counted_once(server: Server, tmp_path: 
         pytest.param(*needs("huggingface").values, "callback: Watch.on_step_end", marks=needs("huggingface").marks),
     ],
 )
-def test_callbacks_and_validation_have_names_and_places(server: Server, tmp_path: Path, framework: str, callback: str) -> None:
-    ran = run(server, tmp_path, framework, "train(epochs=2, validate=True)")
+def test_callbacks_and_validation_have_names_and_places(servers: Servers, tmp_path: Path, framework: str, callback: str) -> None:
+    ran = run(servers, tmp_path, framework, "train(epochs=2, validate=True)")
 
     assert ran.code == 0, ran.err
     spans = named(ran.trainer)
@@ -186,7 +188,7 @@ def test_callbacks_and_validation_have_names_and_places(server: Server, tmp_path
 
 
 @pytest.mark.parametrize("framework", [needs("lightning")])
-def test_a_logger_is_named_where_a_callback_calls_it_too_and_left_as_it_was(server: Server, tmp_path: Path, framework: str) -> None:
+def test_a_logger_is_named_where_a_callback_calls_it_too_and_left_as_it_was(servers: Servers, tmp_path: Path, framework: str) -> None:
     main = """
 from lightning.pytorch.callbacks import LearningRateMonitor
 from lightning.pytorch.loggers import CSVLogger
@@ -205,7 +207,7 @@ pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[LearningRateMonitor("step
     Logged(), DataLoader(Numbers(), batch_size=2))
 print(dict(vars(Slow)) == before)
 """
-    ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "20"})
+    ran = run(servers, tmp_path, framework, main, **{ENV_STEPS: "20"})
 
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "True"), ran.err
     # Once a step by the trainer, once by the callback, whose first call comes before the trainer's; the recording ends within a step.
@@ -217,24 +219,24 @@ print(dict(vars(Slow)) == before)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_training_ends_the_same_when_it_is_recorded(server: Server, tmp_path: Path, framework: str) -> None:
+def test_a_training_ends_the_same_when_it_is_recorded(servers: Servers, tmp_path: Path, framework: str) -> None:
     main = "layer = train(epochs=2, accumulate=2, validate=True)\nprint([float(p.sum()) for p in layer.parameters()])"
 
-    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
-    ran = run(server, tmp_path / "recorded", framework, main)
+    plain = run(servers, tmp_path / "plain", framework, main, recorded=False)
+    ran = run(servers, tmp_path / "recorded", framework, main)
 
     assert (ran.code, ran.out.splitlines()[-1]) == (plain.code, plain.out.splitlines()[-1])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_when_the_recording_ends_in_the_middle_everything_is_put_back(server: Server, tmp_path: Path, framework: str) -> None:
+def test_when_the_recording_ends_in_the_middle_everything_is_put_back(servers: Servers, tmp_path: Path, framework: str) -> None:
     main = """
 changed = {name for name, v in vars(Hooked).items() if "/slowstep/" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 train(epochs=3)
 left = {name for name, v in vars(Hooked).items() if "/slowstep/" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 print(len(changed) > 0, left)
 """
-    ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "10"})
+    ran = run(servers, tmp_path, framework, main, **{ENV_STEPS: "10"})
 
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "True set()")
     assert len(ran.trainer.of("UPDATE")) < 36
@@ -242,7 +244,7 @@ print(len(changed) > 0, left)
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("at", [pytest.param(1, marks=pytest.mark.nightly), 20])
-def test_an_exception_in_a_callback_is_the_users_own(server: Server, tmp_path: Path, framework: str, at: int) -> None:
+def test_an_exception_in_a_callback_is_the_users_own(servers: Servers, tmp_path: Path, framework: str, at: int) -> None:
     main = f"""
 calls = []
 def fail():
@@ -251,7 +253,7 @@ def fail():
         raise KeyError("mine")
 train(epochs=2, on_step=fail)
 """
-    ran = run(server, tmp_path, framework, main)
+    ran = run(servers, tmp_path, framework, main)
 
     assert ran.code == 1
     assert ran.err.rstrip().endswith("KeyError: 'mine'")
@@ -261,7 +263,7 @@ train(epochs=2, on_step=fail)
 
 
 @pytest.mark.parametrize("framework", MAINLY_LIGHTNING[:2])
-def test_a_killed_training_leaves_what_was_recorded(server: Server, tmp_path: Path, framework: str) -> None:
+def test_a_killed_training_leaves_what_was_recorded(servers: Servers, tmp_path: Path, framework: str) -> None:
     # The shortest steps are written some together, and the last of them are lost: a sample that takes a millisecond makes none so short.
     main = """
 made = Numbers.__getitem__
@@ -274,7 +276,7 @@ def kill():
         os.kill(os.getpid(), signal.SIGKILL)
 train(epochs=2, on_step=kill)
 """
-    ran = run(server, tmp_path, framework, main)
+    ran = run(servers, tmp_path, framework, main)
 
     assert ran.code == -9
     assert len(ran.trainer.of("UPDATE")) == 20
@@ -294,7 +296,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("framework", MAINLY_LIGHTNING)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_a_training_does_to_itself_ends_as_without_recording(server: Server, tmp_path: Path, framework: str, fault: str) -> None:
+def test_what_a_training_does_to_itself_ends_as_without_recording(servers: Servers, tmp_path: Path, framework: str, fault: str) -> None:
     does, updates = FAULTS[fault]
     main = f"""
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
@@ -306,8 +308,8 @@ def fault():
 train(epochs=2, on_step=fault)
 os.write(2, b"trained to the end\\n")
 """
-    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
-    ran = run(server, tmp_path / "recorded", framework, main)
+    plain = run(servers, tmp_path / "plain", framework, main, recorded=False)
+    ran = run(servers, tmp_path / "recorded", framework, main)
 
     assert ran.code == plain.code
     assert ran.err.splitlines()[-1:] == plain.err.splitlines()[-1:]
@@ -316,7 +318,7 @@ os.write(2, b"trained to the end\\n")
 
 
 @pytest.mark.parametrize("framework", MAINLY_LIGHTNING)
-def test_a_training_whose_recording_is_deleted_goes_on(server: Server, tmp_path: Path, framework: str) -> None:
+def test_a_training_whose_recording_is_deleted_goes_on(servers: Servers, tmp_path: Path, framework: str) -> None:
     main = """
 import shutil
 calls = []
@@ -327,7 +329,7 @@ def delete():
 train(epochs=2, on_step=delete)
 os.write(2, b"trained to the end after %d steps\\n" % len(calls))
 """
-    ran = run(server, tmp_path, framework, main)
+    ran = run(servers, tmp_path, framework, main)
 
     assert (ran.code, ran.err.splitlines()[-1:]) == (0, ["trained to the end after 24 steps"])
     assert "slowstep/record/" not in ran.err

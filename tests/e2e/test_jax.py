@@ -47,11 +47,15 @@ print(float(loss), float(jnp.abs(w).sum()))
 """
 
 
+def write(place: Workplace, script: str, **values: float) -> None:
+    place.write("train.py", "".join(f"{name} = {value}\n" for name, value in values.items()) + script)
+
+
 def recorded(place: Workplace, script: str = LOOP, **values: float) -> dict[str, Any]:
-    """The report of a run that prints what it prints without slowstep."""
-    head = "".join(f"{name} = {value}\n" for name, value in values.items())
-    place.write("train.py", head + script)
+    """The report of a run that prints what it prints without slowstep, and without sleeps."""
+    write(place, script, **values | {"INPUT": 0.0, "CALLBACK": 0.0})
     plain = place.run("train.py", slowstep=False)
+    write(place, script, **values)
     ran = place.run("train.py", options=("--json", str(place.runs.parent / "report.json")))
     assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
     found: dict[str, Any] = json.loads((place.runs.parent / "report.json").read_text())
@@ -106,12 +110,10 @@ def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
 
 
 def test_a_program_that_only_predicts_trains_nothing(work: Workplace) -> None:
-    place = work
-    place.write(
-        "train.py",
-        "INPUT, CALLBACK, WIDTH, STEPS = 0.0, 0.0, 16, 100\n" + LOOP.replace("w, loss = train_step(w, x)", "loss = predict(w, x).sum()"),
-    )
-    ran = place.run("train.py")
+    predicts = LOOP.replace("w, loss = train_step(w, x)", "loss = predict(w, x).sum()")
+    write(work, predicts, INPUT=0.0, CALLBACK=0.0, WIDTH=16, STEPS=100)
+
+    ran = work.run("train.py")
 
     assert ran.code == 0
     assert "no training step was recorded" in ran.err
@@ -124,7 +126,7 @@ def levers(place: Workplace) -> list[dict[str, Any]]:
 
 
 def test_a_lever_that_leaves_out_a_callback_changes_no_number(work: Workplace) -> None:
-    work.write("train.py", "INPUT, CALLBACK, WIDTH, STEPS = 0.0, 0.01, 32, 100\n" + LOOP)
+    write(work, LOOP, INPUT=0.0, CALLBACK=0.01, WIDTH=32, STEPS=100)
     plain = work.run("train.py", slowstep=False)
 
     ran = work.run("train.py", options=("--with", "stub=__main__:draw", "--with", "batch-size=2"))
@@ -147,8 +149,7 @@ def test_a_lever_that_leaves_out_a_callback_changes_no_number(work: Workplace) -
 def test_a_callback_gains_what_the_device_waited_for_it(
     work: Workplace, values: dict[str, float], least: float, most: float | None
 ) -> None:
-    head = "".join(f"{name} = {value}\n" for name, value in (values | {"INPUT": 0.0, "STEPS": 1_000_000}).items())
-    work.write("train.py", head + LOOP)
+    write(work, LOOP, **values | {"INPUT": 0.0, "STEPS": 1_000_000})
     target = work.runs.parent / "report.json"
 
     options = ("--levers", "stub=__main__:draw", "--budget", "25s", "--json", str(target))

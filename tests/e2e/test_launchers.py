@@ -1,7 +1,6 @@
 """`slowstep run` through what people start their trainings with: uv, poetry, pipx, conda; and in other environments.
 
-The environments here have a torch of thirty lines: optimizers that call the real one's global hooks. So every run is recorded in earnest,
-and none waits for the real one to be imported; that is `test_a_real_torch_in_another_environment`.
+The environments here have the torch of `small_torch`; the real one is imported by `test_a_real_torch_in_another_environment`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from launching import Ended, Workplace
+from small_torch import write_small_torch
 
 STEPS = 20
 TRAINING = f"""
@@ -26,39 +26,13 @@ for _ in range({STEPS}):
 found = [name for name in ("polars", "numpy", "rich", "typer") if importlib.util.find_spec(name)]
 print(sys.prefix, "%d.%d" % sys.version_info[:2], found, sys.argv[1:])
 """
-TORCH = {
-    "__init__.py": "from torch import optim\n__version__ = '0.0'\n"
-    "def get_num_threads(): return 1\nget_num_interop_threads = get_num_threads\n"
-    "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: False)\n"
-    "class distributed:\n    is_available = staticmethod(lambda: False)\n",
-    "optim/__init__.py": "from torch.optim.optimizer import Optimizer\n",
-    "optim/optimizer.py": """
-before, after = {}, {}
-class Handle:
-    def __init__(self, hooks, hook):
-        self.hooks = hooks
-        hooks[self] = hook
-    def remove(self):
-        self.hooks.pop(self)
-def register_optimizer_step_pre_hook(hook): return Handle(before, hook)
-def register_optimizer_step_post_hook(hook): return Handle(after, hook)
-class Optimizer:
-    param_groups = ()
-    def step(self):
-        for hook in list(before.values()): hook(self, (), {})
-        for hook in list(after.values()): hook(self, (), {})
-""",
-}
 
 
 def make_environment(folder: Path, python: str = sys.executable) -> Path:
     """A virtual environment with the small torch and nothing else; not even pip."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
     (site,) = (folder / "lib").glob("python*/site-packages")
-    for name, text in TORCH.items():
-        path = site / "torch" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_small_torch(site)
     return folder
 
 

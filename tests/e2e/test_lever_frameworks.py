@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from levered import run_always, said
-from recorded import Ran, Server
+from recorded import Ran, Server, Servers
 from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
@@ -66,6 +67,15 @@ Trainer(model=Model(), args=arguments, train_dataset=Data()).train()
 """
 
 
+def server_of(servers: Servers, script: str) -> Server:
+    """The one that has imported what the script trains with."""
+    module = "lightning.pytorch" if script is LIGHTNING else "transformers.trainer"
+    # Imported there alone.
+    if find_spec(package := module.partition(".")[0]) is None:
+        pytest.skip(f"needs {package}")
+    return servers.having(module)
+
+
 def steps(ran: Ran) -> list[tuple[float, bool]]:
     """Of each forward its loss, and whether it was under autocast."""
     assert ran.code == 0, ran.err
@@ -79,10 +89,8 @@ def losses(ran: Ran) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("script", "passes"), [(LIGHTNING, 1), (TRANSFORMERS, 2)], ids=["lightning", "transformers"])
-def test_autocast_is_on_in_a_training_without_a_precision_setting(server: Server, tmp_path: Path, script: str, passes: int) -> None:
-    pytest.importorskip("lightning" if script is LIGHTNING else "transformers")
-
-    ran = run_always(server, tmp_path, script.replace("OPTIONS", ""), "autocast", **{fmt.ENV_LOSSES: "1"})
+def test_autocast_is_on_in_a_training_without_a_precision_setting(servers: Servers, tmp_path: Path, script: str, passes: int) -> None:
+    ran = run_always(server_of(servers, script), tmp_path, script.replace("OPTIONS", ""), "autocast", **{fmt.ENV_LOSSES: "1"})
 
     made = steps(ran)
     (on,) = said(ran, "on")
@@ -107,10 +115,8 @@ def test_autocast_is_on_in_a_training_without_a_precision_setting(server: Server
     ],
     ids=["bf16-mixed", "64-true", "bf16-true", "transformers bf16"],
 )
-def test_it_is_refused_beside_a_precision_setting(server: Server, tmp_path: Path, script: str, options: str, reason: str) -> None:
-    pytest.importorskip("lightning" if script is LIGHTNING else "transformers")
-
-    ran = run_always(server, tmp_path, script.replace("OPTIONS", options), "autocast")
+def test_it_is_refused_beside_a_precision_setting(servers: Servers, tmp_path: Path, script: str, options: str, reason: str) -> None:
+    ran = run_always(server_of(servers, script), tmp_path, script.replace("OPTIONS", options), "autocast")
 
     assert ran.code == 0, ran.err
     assert [note["reason"] for note in said(ran, "not applicable")] == [reason]

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from launching import TRAINING, Workplace
+from small_torch import TRAINING as LIGHT
 
 pytest.importorskip("torch")
 
@@ -30,34 +31,37 @@ sys.exit(outcome.exit_code)
 """
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_steps_end_the_recording_while_the_training_goes_on(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(150)\nprint('done')\n")
+    work.write("train.py", LIGHT + "train(150)\nprint('done')\n")
 
     ended = work.run("train.py", options=("--steps", "50", "--json", "report.json"))
 
     assert (ended.code, ended.out) == (0, "done\n")
     assert work.updates() == 50
     assert (work.folder / "steps").stat().st_size == 150
-    assert ended.err.count("samples/s") == 1
+    assert ended.err.count("steps/s") == 1
     assert json.loads((work.folder / "report.json").read_text())["schema"] == "slowstep/report/1"
     assert work.launcher_notes("exit")[0]["by"] == "script"
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_the_report_comes_while_the_training_goes_on(work: Workplace) -> None:
     # The script ends only when it has seen the report.
     waits = f"import glob\nwhile not glob.glob({str(work.runs)!r} + '/*/report.json'): train(1)\nprint('seen')\n"
-    work.write("train.py", TRAINING + "train(50)\n" + waits)
+    work.write("train.py", LIGHT + "train(50)\n" + waits)
 
     ended = work.run("train.py", options=("--steps", "40"))
 
     assert (ended.code, ended.out) == (0, "seen\n")
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_a_time_ends_the_recording_while_the_training_goes_on(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "begin = time.monotonic()\nwhile time.monotonic() < begin + 4: train(5)\nprint('done')\n")
+    work.write("train.py", LIGHT + "begin = time.monotonic()\nwhile time.monotonic() < begin + 4: train(5)\nprint('done')\n")
 
     ended = work.run("train.py", options=("--for", "1s"))
 
@@ -107,9 +111,10 @@ def test_a_script_that_fails_before_it_trains_is_said_to_have_failed(work: Workp
     assert "failed before any update (exit code 1)" in ended.err
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 def test_stop_ends_the_training_as_ctrl_c_would(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "try:\n    train(10**6)\nexcept KeyboardInterrupt:\n    print('clean-up ran')\n    sys.exit(3)\n")
+    work.write("train.py", LIGHT + "try:\n    train(10**6)\nexcept KeyboardInterrupt:\n    print('clean-up ran')\n    sys.exit(3)\n")
 
     ended = work.run("train.py", options=("--steps", "40", "--stop"))
 
@@ -117,7 +122,7 @@ def test_stop_ends_the_training_as_ctrl_c_would(work: Workplace) -> None:
     assert work.updates() == 40
     (exit_note,) = work.launcher_notes("exit")
     assert (exit_note["by"], exit_note["signals"], exit_note["code"]) == ("slowstep --stop", ["SIGINT"], 3)
-    assert ended.err.count("samples/s") == 1
+    assert ended.err.count("steps/s") == 1
 
 
 @pytest.mark.slow
@@ -139,6 +144,7 @@ def python_first() -> str:
     return os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 
+@pytest.mark.usefixtures("small_torch")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "code", "signals"),
@@ -153,7 +159,7 @@ def python_first() -> str:
     ],
 )
 def test_stop_goes_only_as_far_as_it_must(work: Workplace, script: str, code: int, signals: list[str]) -> None:
-    work.write("train.py", TRAINING + script)
+    work.write("train.py", LIGHT + script)
     work.write("impatient.py", textwrap.dedent(IMPATIENT))
     # Where the first signal is to be enough, a busy machine has time; the others are waited out.
     patience_s = "60" if signals == ["SIGINT"] else "1"

@@ -189,7 +189,7 @@ print(report.document["run"]["recorded_steps"], "polars" in sys.modules, report.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", ["fork", *(pytest.param(context, marks=pytest.mark.slow) for context in ("spawn", "forkserver"))])
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.nightly), "forkserver"])
 def test_workers_are_recorded_however_they_start(run: Run, tmp_path: Path, context: str) -> None:
     run(f"""
 for _ in range(2):

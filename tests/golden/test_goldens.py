@@ -28,7 +28,7 @@ def _name(path: Path) -> str:
     return path.name.removesuffix(".tar.xz")
 
 
-@pytest.mark.parametrize("packed", few(RECORDINGS, every=2), ids=_name)
+@pytest.mark.parametrize("packed", few(RECORDINGS, every=4), ids=_name)
 def test_a_recording_is_answered_as_ever(packed, tmp_path, looked_at):
     folder = tmp_path / _name(packed)
     with tarfile.open(packed) as archive:
@@ -41,7 +41,7 @@ def test_a_recording_is_answered_as_ever(packed, tmp_path, looked_at):
     assert looked_at(GOLDENS / "recordings" / f"{_name(packed)}.json", text) == text
 
 
-@pytest.mark.parametrize("folder", few(TRACES, every=2), ids=_name)
+@pytest.mark.parametrize("folder", few(TRACES, every=4), ids=_name)
 def test_a_trace_is_answered_as_ever(folder, looked_at):
     text = written(answers([folder]))
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.timeline.schema import TABLE
 from slowstep.timeline.table import light
 
 
@@ -23,3 +24,12 @@ def test_frames_without_rows_or_without_a_known_value_are_as_they_were():
     for frame in (empty, unknown):
         assert light(frame.get_columns()).equals(frame)
         assert light(frame.get_columns()).schema == frame.schema
+
+
+def test_a_table_without_rows_is_made_once_and_as_one_with_rows():
+    table = TABLE["threads"]
+    rows = [tuple(None for _ in table.columns)]
+
+    assert table.of([]) is table.empty()
+    assert table.empty().schema == table.of(rows).schema == pl.Schema(table.schema)
+    assert table.of(rows).height == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import polars as pl
 
@@ -35,7 +37,17 @@ class Table:
 
     def empty(self) -> pl.DataFrame:
         """The table without rows: what is handed over where none of these was seen."""
-        return pl.DataFrame(schema=self.schema)
+        return _empty(self)
+
+    def of(self, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+        """The table of rows, each a value for every column in their order."""
+        return pl.DataFrame(rows, schema=self.schema, orient="row") if rows else _empty(self)
+
+
+# Most tables of most recordings are: made once, they cost nothing of what reading a short recording takes.
+@cache
+def _empty(table: Table) -> pl.DataFrame:
+    return pl.DataFrame(schema=table.schema)
 
 
 def light(columns: Iterable[pl.Series]) -> pl.DataFrame:

@@ -102,6 +102,8 @@ REFUSED = {
     "a stream with persistent workers": {"persistent-workers"},
 }
 QUICK = {"in the training's process"}
+# Forms of others: with fewer workers, another order of samples, a length, or workers that stay.
+AT_NIGHT = {"one worker", "with replacement", "a stream with a length", "a stream with persistent workers"}
 UNEVEN = {"a stream", "a stream with workers", "a stream with persistent workers"}
 
 
@@ -122,7 +124,12 @@ def torch_attributes() -> list[Any]:
     return [single._next_data, multi._next_data, multi._reset, torchs.DataLoader._get_iterator, torchs.DataLoader.__iter__]
 
 
-@pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS])
+def marked(kind: str) -> Any:
+    marks = [] if kind in QUICK else [pytest.mark.slow, *([pytest.mark.nightly] if kind in AT_NIGHT else [])]
+    return pytest.param(kind, marks=marks)
+
+
+@pytest.mark.parametrize("kind", [marked(kind) for kind in KINDS])
 def test_no_lever_changes_what_the_script_sees_of_any_loader(kind: str, tmp_path: Path) -> None:
     loader, epochs = KINDS[kind](), list[int]()
     before = torch_attributes()

@@ -65,7 +65,7 @@ def trained(folder: Path, lever: str, train: Zipped, blocks: Iterable[int] = (AS
 BY_WORKERS = [
     ("workers=1", 0),
     ("workers=3", 2),
-    *(pytest.param(lever, 2, marks=pytest.mark.slow) for lever in ("prefetch=3", "persistent-workers")),
+    *(pytest.param(lever, 2, marks=pytest.mark.nightly) for lever in ("prefetch=3", "persistent-workers")),
 ]
 
 

@@ -24,7 +24,7 @@ def devices_table(metadata: Metadata, device_events: pl.DataFrame, vendor: str |
     )
     numbers = sorted({*described, *device_events["device"].unique().to_list()})
     rows = [_device(number, described.get(number, {}), vendor) for number in numbers]
-    return pl.DataFrame(rows, schema=TABLE["trace_devices"].schema, orient="row")
+    return TABLE["trace_devices"].of(rows)
 
 
 def _device(number: int, row: Mapping[str, Any], vendor: str | None) -> tuple[Any, ...]:

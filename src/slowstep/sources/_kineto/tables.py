@@ -171,7 +171,7 @@ def _threads(columns: Columns, ranks: Array) -> pl.DataFrame:
     for index, (pid, tid) in zip(ranks.tolist(), columns.threads, strict=True):
         name = columns.thread_names.get((pid, tid)) or (tid if isinstance(tid, str) and not tid.lstrip("-").isdigit() else None)
         rows.append((index, number_in(pid), number_in(tid), name))
-    return pl.DataFrame(sorted(rows, key=lambda row: row[0]), schema=TABLE["trace_threads"].schema, orient="row")
+    return TABLE["trace_threads"].of(sorted(rows, key=lambda row: row[0]))
 
 
 def _frame(table: str, made: dict[str, Callable[[], pl.Series]]) -> pl.DataFrame:

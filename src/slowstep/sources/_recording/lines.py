@@ -68,7 +68,7 @@ def _input_code(process: int, notes: NoteLines) -> pl.DataFrame:
         for kind, key in _CLASS_KEYS.items():
             rows += [(process, note["id"], kind, file, name, None) for file, name in note.get(key) or ()]
         rows += [(process, note["id"], "maker", *place) for place in note.get("made_in") or ()]
-    return pl.DataFrame(rows, schema=TABLE["input_code"].schema, orient="row")
+    return TABLE["input_code"].of(rows)
 
 
 _CLASS_KEYS = {"data_set": "data_set_classes", "sampler": "sampler_classes"}
@@ -81,7 +81,7 @@ def _frames(process: int, notes: NoteLines) -> pl.DataFrame:
         for stack in notes.of("stack")
         for depth, frame in enumerate(frames[i] for i in stack["frames"] if i in frames)
     ]
-    return pl.DataFrame(rows, schema=TABLE["frames"].schema, orient="row")
+    return TABLE["frames"].of(rows)
 
 
 def _calls(process: int, notes: NoteLines) -> pl.DataFrame:
@@ -103,7 +103,7 @@ def _calls(process: int, notes: NoteLines) -> pl.DataFrame:
         for note in notes.timed_calls()
         for number, f in enumerate(note["functions"])
     ]
-    return pl.DataFrame(rows, schema=TABLE["calls"].schema, orient="row")
+    return TABLE["calls"].of(rows)
 
 
 def _call_edges(process: int, notes: NoteLines) -> pl.DataFrame:
@@ -113,12 +113,12 @@ def _call_edges(process: int, notes: NoteLines) -> pl.DataFrame:
         for number, function in enumerate(note["functions"])
         for callee, total_ns in function["callees"]
     ]
-    return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
+    return TABLE["call_edges"].of(rows)
 
 
 def _timed_stretches(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = [(process, note["of"], began_ns) for note in notes.timed_calls() for began_ns in note.get("began_ns", ())]
-    return pl.DataFrame(rows, schema=TABLE["timed_stretches"].schema, orient="row")
+    return TABLE["timed_stretches"].of(rows)
 
 
 def _builtins(process: int, notes: NoteLines) -> pl.DataFrame:
@@ -127,7 +127,7 @@ def _builtins(process: int, notes: NoteLines) -> pl.DataFrame:
         (process, number, *(row[key] for key in _BUILTIN_KEYS), *_caller(row), note["samples"], note["wall_ns"])
         for number, row in enumerate(note.get("rows", ()))
     ]
-    return pl.DataFrame(rows, schema=TABLE["builtins"].schema, orient="row")
+    return TABLE["builtins"].of(rows)
 
 
 _BUILTIN_KEYS = ("function", "file", "line", "calls", "total_ns")
@@ -151,7 +151,7 @@ def _batch_forms(process: int, notes: NoteLines) -> pl.DataFrame:
         )
         for note in notes.of("batch")
     ]
-    return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
+    return TABLE["batch_forms"].of(rows)
 
 
 def _lines(process: int, notes: NoteLines) -> pl.DataFrame:
@@ -161,13 +161,13 @@ def _lines(process: int, notes: NoteLines) -> pl.DataFrame:
         for note in notes.of("lines")
         for line in note["lines"]
     ]
-    return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
+    return TABLE["lines"].of(rows)
 
 
 def _called(process: int, notes: NoteLines) -> pl.DataFrame:
     keys = tuple(TABLE["called"].schema)[2:]
     rows = [(process, _kind(note), *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
-    return pl.DataFrame(rows, schema=TABLE["called"].schema, orient="row")
+    return TABLE["called"].of(rows)
 
 
 def _kind(note: dict[str, Any]) -> str:
@@ -177,4 +177,4 @@ def _kind(note: dict[str, Any]) -> str:
 def _threads(process: int, notes: NoteLines) -> pl.DataFrame:
     names = {note["id"]: note["name"] for note in notes.of("thread")}
     rows = [(process, number, name) for number, name in names.items()]
-    return pl.DataFrame(rows, schema=TABLE["threads"].schema, orient="row")
+    return TABLE["threads"].of(rows)

@@ -103,6 +103,8 @@ def machine_tables(notes: NoteLines, records: Records) -> dict[str, pl.DataFrame
 
 
 def _table(name: str, records: Records, fields: Mapping[str, str], **more: pl.Series) -> pl.DataFrame:
+    if not len(records):
+        return TABLE[name].empty()
     columns = {"time_ns": _series(records["t0"])} | {column: _field(records, field) for column, field in fields.items()} | more
     return pl.DataFrame([columns[column].cast(kind).alias(column) for column, kind in TABLE[name].schema.items()])
 
@@ -145,9 +147,12 @@ def _devices(notes: NoteLines) -> pl.DataFrame:
 
 def _device_readings(of: Any) -> pl.DataFrame:
     schema = TABLE["device_readings"].schema
+    read = {kind: of(kind) for kind in _OF_DEVICE}
+    if not any(map(len, read.values())):
+        return TABLE["device_readings"].empty()
     joined: pl.DataFrame | None = None
     for kind, fields in _OF_DEVICE.items():
-        records = of(kind)
+        records = read[kind]
         columns = {"time_ns": _series(records["t0"]), "device": _series(records["thread"])}
         columns |= {column: _field(records, field) for column, field in fields.items()}
         part = pl.DataFrame([series.alias(column) for column, series in columns.items()])

@@ -16,8 +16,8 @@ def padding_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
     batches = [row for note in notes.of("padded") for row in _of_batch(process, note)]
     shapes = [(process, note["at_ns"], note["nodes"], note.get("uses"), *row) for note in notes.of("shapes") for row in note["shapes"]]
     return {
-        "padded_batches": pl.DataFrame(batches, schema=TABLE["padded_batches"].schema, orient="row"),
-        "graph_shapes": pl.DataFrame(shapes, schema=TABLE["graph_shapes"].schema, orient="row"),
+        "padded_batches": TABLE["padded_batches"].of(batches),
+        "graph_shapes": TABLE["graph_shapes"].of(shapes),
     }
 
 

@@ -16,15 +16,11 @@ def pipeline_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
     known = notes.of("pipeline")
     unread = {note["id"]: note["why"] for note in notes.of("pipeline_unread")}
     return {
-        "pipelines": _frame("pipelines", [(process, note["id"], note.get("iterator"), unread.get(note["id"])) for note in known]),
-        "pipeline_stages": _frame("pipeline_stages", [row for note in known for row in _stages(process, note)]),
-        "pipeline_functions": _frame("pipeline_functions", [row for note in known for row in _functions(process, note)]),
-        "pipeline_nodes": _frame("pipeline_nodes", [row for note in notes.of("pipeline_nodes") for row in _nodes(process, note)]),
+        "pipelines": TABLE["pipelines"].of([(process, note["id"], note.get("iterator"), unread.get(note["id"])) for note in known]),
+        "pipeline_stages": TABLE["pipeline_stages"].of([row for note in known for row in _stages(process, note)]),
+        "pipeline_functions": TABLE["pipeline_functions"].of([row for note in known for row in _functions(process, note)]),
+        "pipeline_nodes": TABLE["pipeline_nodes"].of([row for note in notes.of("pipeline_nodes") for row in _nodes(process, note)]),
     }
-
-
-def _frame(table: str, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=TABLE[table].schema, orient="row")
 
 
 def _stages(process: int, note: dict[str, Any]) -> list[tuple[Any, ...]]:

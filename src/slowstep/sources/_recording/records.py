@@ -152,12 +152,14 @@ def losses(lost: Lost) -> Iterable[Health]:
 def frame(table: str, **columns: Any) -> pl.DataFrame:
     """A declared table from its columns, arrays or one value for all rows."""
     length = max((len(values) for values in columns.values() if not np.isscalar(values)), default=0)
+    if not length:
+        return TABLE[table].empty()
     series = []
     for name, kind in TABLE[table].schema.items():
         values = columns[name]
         if np.isscalar(values):
             values = np.full(length, values)
-        series.append(pl.Series(name, values, strict=False).cast(kind) if len(values) else pl.Series(name, [], dtype=kind))
+        series.append(pl.Series(name, values, strict=False).cast(kind))
     return pl.DataFrame(series)
 
 
