@@ -111,9 +111,9 @@ def test_batches_are_trained_on_by_fours_and_the_updates_are_the_same(recorder):
 
     # Two calls of four batches before it is ready, four while it is on, and one by one before, between and after.
     sizes = [last - first + 1 for first, last in follows.calls]
-    assert sizes == [1, 1, 1, 4, 4, 1, 1, 1, 4, 4, 4, 4] + [1] * 10
+    assert sizes == [1, 1, 4, 4, 1, 1, 1, 1, 4, 4, 4, 4] + [1] * 10
     assert [first for first, _ in follows.calls[1:]] == [last + 1 for _, last in follows.calls[:-1]]
-    assert levered.ready == [False, False, True, True, True]
+    assert levered.ready == [False, True, True, True, True]
     assert levered.told == [4] * 4
     assert levered.change.effect == 4
     assert same_weights(plain, switched)
@@ -190,10 +190,10 @@ def test_a_step_that_cannot_be_traced_so_is_made_one_by_one(recorder):
         found.append(True)
         levered.change.remove()
 
-    switched, follows = trained({ASKED: levered.prepare, 3: lambda: levered.change.ready(), 4: look}, made=model(OneByOne))
+    switched, follows = trained({ASKED: levered.prepare, 3: look}, made=model(OneByOne))
 
     assert found == [True]
-    assert follows.calls[3] == (3, 6)
+    assert follows.calls[2] == (2, 5)
     assert int(switched.optimizer.iterations) == 40
 
 
@@ -205,7 +205,7 @@ def test_what_an_operation_raises_is_passed_on(recorder):
 
     levered = Levered(recorder)
     with pytest.raises(tf.errors.InvalidArgumentError):
-        trained({ASKED: levered.prepare, 3: lambda: levered.change.ready()}, made=model(Breaks))
+        trained({ASKED: levered.prepare}, made=model(Breaks))
 
 
 @pytest.mark.parametrize(

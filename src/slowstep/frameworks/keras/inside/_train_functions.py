@@ -66,12 +66,11 @@ class TrainFunction(Change):
         # One object, by which it is known again.
         self._exchanged = self._call
         self._fetches = training.recorder.shared(CountedFetches)
+        self.on()
 
     def ready(self) -> bool:
         """Whether it is traced. Raises NotApplicable where it cannot be."""
         if not self._is_ready:
-            if self._original is None:
-                self.on()
             self.each_step()
             self._is_ready = self._calls >= self._settling
             if self._is_ready:
