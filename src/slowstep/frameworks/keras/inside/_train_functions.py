@@ -60,9 +60,8 @@ class TrainFunction(Change):
         self._original: Any = None
         self._calls, self._is_ready = 0, False
         self._broken: Exception | None = None
-        errors = sys.modules["tensorflow"].errors
-        # How the input ends is no fault of the function's, nor is what an operation raises that it runs.
-        self._passed_on = (StopIteration, errors.OpError)
+        # How the input ends is no fault of the function's.
+        self._passed_on: tuple[type[Exception], ...] = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
         # One object, by which it is known again.
         self._exchanged = self._call
         self._fetches = training.recorder.shared(CountedFetches)

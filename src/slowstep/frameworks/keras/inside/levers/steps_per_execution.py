@@ -22,6 +22,7 @@ How it is undone:
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._epochs import GroupedEpochs, ends_before_data, epochs_of, length_of
@@ -48,6 +49,8 @@ class StepsPerExecution(TrainFunction):
     def __init__(self, training: Training, model: Any, steps: int, epochs: Any) -> None:
         self._training, self._steps, self._own = training, steps, int(model.steps_per_execution)
         super().__init__(training, model, {"steps_per_execution": steps}, settling=_SETTLING)
+        # Of a call that an operation has ended nobody knows how many updates it has made: none may be made again.
+        self._passed_on = (StopIteration, sys.modules["tensorflow"].errors.OpError)
         self._groups = self._grouped(epochs)
 
     def ready(self) -> bool:
