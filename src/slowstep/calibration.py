@@ -147,7 +147,8 @@ GRAPH_CALL: Final = Calibration(
     unit="ns a call",
     meaning="a call that trains, beyond what its operations take: Keras, what TensorFlow does to run a graph, and the next batch. 0.3 to "
     "0.7 ms of fast calls; bounds are half of the least, for faster processors, and what with those of operations and elements is more "
-    "than the processor time of all calls, of 83 to 1355 operations, was while others computed",
+    "than the processor time of all calls, of 83 to 1355 operations, was while others computed. A call of 16 steps spares it for "
+    "each: 0.65 to 1.2 ms of fast calls, 0.7 to 2 ms of processor time, with others on all cores (benchmarks/steps_in_one_call.py)",
     machine="two cores of a shared virtual machine, others computing on them too; TensorFlow 2.21, Keras 3.15",
     measured_by="benchmarks/graph_operations.py",
     date="2026-11-28",
