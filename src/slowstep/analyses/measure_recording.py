@@ -81,7 +81,8 @@ def measure_recording(
 
 def _training_topic(found: RecordingAnalyses) -> TrainingTopic:
     """Whose loop trains."""
-    return TrainingTopic(words=found.attempt(_words, found.timeline, found.trainer))
+    reads = found.attempt(_reads, found.trainer)
+    return TrainingTopic(words=found.attempt(_words, found.timeline, found.trainer), reads=reads)
 
 
 def _input_topic(found: RecordingAnalyses) -> InputTopic:
@@ -207,12 +208,18 @@ MAKERS: Final[Mapping[str, Callable[[RecordingAnalyses], Any]]] = {
 }
 
 
+def _reads(trainer: Trainer) -> str | None:
+    """What its own loop was given, as a framework says it that has one."""
+    kind: str | None = trainer.facts.notes["facts"].get("reads")
+    return kind
+
+
 def _words(timeline: Timeline, trainer: Trainer) -> Words:
     """Of the framework whose loop trains, its loader's where it is another framework's, and where this script makes what they speak of."""
     words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
     said = trainer.facts.notes["facts"]
     words = words.computed_by(all_words().get(said.get("computes_with") or ""))
-    if (kind := said.get("reads")) is not None:
+    if (kind := _reads(trainer)) is not None:
         fed = words.reading(kind)
     else:
         fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))

@@ -29,7 +29,7 @@ def fitted(call_ms: Any, ledger: dict[Part, Any], *, words: str = "keras", async
         ledger=nothing | {UPDATES: call_ms} | ledger,
         notes={"facts": facts},
         words=all_words()[words],
-        **{"steps": 400, "workers": None, **changes},
+        **{"reads": "arrays", "steps": 400, "workers": None, **changes},
     )
 
 
@@ -93,7 +93,7 @@ def test_of_calls_that_make_several_steps_as_many_more_are_to_be_made():
     assert finding(RULE, several).fixes[0].lever == "steps-per-execution=32"
 
 
-@pytest.mark.parametrize("changes", [{"words": "tensorflow"}, {"words": "torch"}, {"asynchronous": True}])
+@pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"asynchronous": True}])
 def test_of_a_loop_of_the_scripts_own_and_of_calls_that_return_early_nothing_is_said(changes):
     assert answer_of(RULE, fitted(1.0, {NOT_ATTRIBUTED: 0.5}, **changes)) is None
 

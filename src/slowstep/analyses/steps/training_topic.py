@@ -13,4 +13,5 @@ class TrainingTopic(MayLack):
     """The training as its users know it."""
 
     words: Words  # of the framework that trains
+    reads: str | None = None  # what the framework's own loop was given, of which its words know the kinds; None of a loop of the script's
     is_training: bool = True  # False where there is no backward pass: inference, or a part of a training that shows none

@@ -76,8 +76,8 @@ class Between:
 
 def judge(m: Measurements) -> Answer:
     """Whether what a framework's loop does between two calls holds the step, where each call makes one."""
-    words = m.training.words
-    if m.trainer.has_optimizers or m.trainer.is_asynchronous or not (words.has_loop and words.has(Remedy.STEPS_TOGETHER)):
+    is_of_loop = m.training.reads is not None and m.training.words.has(Remedy.STEPS_TOGETHER)
+    if m.trainer.has_optimizers or m.trainer.is_asynchronous or not is_of_loop:
         return None
     between, own_steps = _between(m), max(round(m.trainer.updates_per_step), 1)
     turns = _turns(m, between.usual_ns + between.spared_ns)
