@@ -147,8 +147,7 @@ GRAPH_CALL: Final = Calibration(
     unit="ns a call",
     meaning="a call that trains, beyond what its operations take: Keras, what TensorFlow does to run a graph, and the next batch. 0.3 to "
     "0.7 ms of fast calls; bounds are half of the least, for faster processors, and what with those of operations and elements is more "
-    "than the processor time of all calls, of 83 to 1355 operations, was while others computed. A call of 16 steps spares it for "
-    "each: 0.65 to 1.2 ms of fast calls, 0.7 to 2 ms of processor time, with others on all cores (benchmarks/steps_in_one_call.py)",
+    "than the processor time of all calls, of 83 to 1355 operations, was while others computed",
     machine="two cores of a shared virtual machine, others computing on them too; TensorFlow 2.21, Keras 3.15",
     measured_by="benchmarks/graph_operations.py",
     date="2026-11-28",
@@ -172,6 +171,18 @@ GRAPH_ELEMENT: Final = Calibration(
     machine=GRAPH_CALL.machine,
     measured_by=GRAPH_CALL.measured_by,
     date=GRAPH_CALL.date,
+)
+STEP_IN_A_CALL: Final = Calibration(
+    value=650_000.0,
+    low=200_000.0,
+    high=2_400_000.0,
+    unit="ns a step",
+    meaning="what a call of 16 steps spares of each, beside 16 calls: 0.65 to 1.2 ms of fast calls, 0.7 to 2.3 ms of processor time. The "
+    "usual value is that of the smallest model, the most is that of its largest; the least is a third of the least, for faster processors "
+    "that nobody else uses",
+    machine="two cores of a shared virtual machine, others computing on all of them; TensorFlow 2.21, Keras 3.15",
+    measured_by="benchmarks/steps_in_one_call.py",
+    date="2026-11-29",
 )
 OPERATION_IN_GRAPH: Final = Calibration(
     value=1_800.0,

@@ -11,11 +11,12 @@ How the gain is predicted:
     r is what lies between two calls in the usual step, and what starts a call (no more than four fifths of one: of the smallest models the
     rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
     left of it, at most 64. At worst callbacks take as long for N batches as for each, and the loop is as fast as in the fastest quarter of
-    the steps. B is what the loader's workers, or the slowest stage of a tf.data pipeline, need per step.
+    the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest stage of a tf.data pipeline,
+    need per step.
 When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
     rate by batches, a check for a batch's number) does something else. An epoch of fewer than N batches is one call of these: it gains
-    less. What starts a call is known between bounds only, 0.15 and 2 ms: the interval has them. Where calls return before their work is
+    less. What starts a call is known between bounds only, 0.2 and 2.4 ms: the interval has them. Where calls return before their work is
     done (an accelerator, JAX) it is not judged: nobody knows whether the device waits. Of a loop of the script's own it is not known what
     belongs to one step.
 What to try:
@@ -53,7 +54,7 @@ FASTEST_QUARTER = 25
 # What a framework's loop does by itself, whatever the script asks for beside it; what has no name is charged to the line that calls it.
 LOOPS_OWN = (PartKind.PROGRESS_BAR, PartKind.LOGGING, PartKind.SMALL_CALLBACKS)
 UNNAMED = (PartKind.LINES, PartKind.FORWARD_AND_REST)
-SPARED = calibration.GRAPH_CALL
+SPARED = calibration.STEP_IN_A_CALL
 # Of calls for one step and for 16 of the smallest models (benchmarks/steps_in_one_call.py) 0.16 to 0.31 was left of a step's.
 MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = 0.80, 0.85
 
@@ -133,7 +134,7 @@ def _evidence(between: Between, own_steps: int, steps: int) -> tuple[Evidence, .
 
 def _turns(m: Measurements, once_ns: float) -> int:
     """How many of today's calls one is to make, where so much is done once in a call."""
-    left = float(np.median(m.step_ns)) - once_ns
+    left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
     turns = 2
     while turns < MOST and once_ns / turns > ENOUGH * left:
         turns *= 2
@@ -148,11 +149,13 @@ def _usual(per_step: Floats) -> Floats:
 def _counterfactual(m: Measurements, between: Between, turns: int, own_steps: int) -> Counterfactual:
     spared_low, spared_high = SPARED.bounds
     once = 1 - 1 / turns
-    beside = made_beside_ns(m, between.usual_ns + between.spared_ns)
+    beside, delay = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute", PartKind.CORE_WAIT)
+    delay_share = delay / m.ledger.total("compute")
 
     def case(outside: Floats, spared_ns: float, beside_ns: float, most: float = MOST_OF_CALL) -> Case:
-        # What starts a call is there once in a call, however many steps it makes today.
-        return Case(removed_ns=np.asarray((outside + np.minimum(spared_ns, most * between.calls)) * once), concurrent_ns=beside_ns)
+        # What starts a call is there once in a call, however many steps it makes today. Its waits for a core go with all of it.
+        removed = (outside + np.minimum(spared_ns, most * between.calls)) * once / (1 - delay_share)
+        return Case(removed_ns=np.asarray(np.minimum(removed, m.step_ns)), concurrent_ns=beside_ns, delay_share=delay_share)
 
     usual = _usual(between.own + between.callbacks)
     fastest = np.minimum(between.own, np.percentile(between.own, FASTEST_QUARTER))
