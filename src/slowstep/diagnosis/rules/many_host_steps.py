@@ -10,15 +10,14 @@ Why it costs:
 How the gain is predicted:
     r is what lies between two calls in the usual step, and what starts a call (no more than four fifths of one: of the smallest models the
     rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
-    left of it, at most 64. At worst callbacks take as long for N batches as for each, and the loop is as fast as in the fastest quarter of
-    the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest stage of a tf.data pipeline,
-    need per step.
+    left of it, at most 64, and as many as an epoch has. At worst callbacks take as long for N batches as for each, and the loop is as fast
+    as in the fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest
+    stage of a tf.data pipeline, need per step.
 When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
-    rate by batches, a check for a batch's number) does something else. An epoch of fewer than N batches is one call of these: it gains
-    less. What starts a call is known between bounds only, 0.2 and 2.4 ms: the interval has them. Where calls return before their work is
-    done (an accelerator, JAX) it is not judged: nobody knows whether the device waits. Of a loop of the script's own it is not known what
-    belongs to one step.
+    rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
+    the interval has them. Where calls return before their work is done (an accelerator, JAX) it is not judged: nobody knows whether the
+    device waits. Of a loop of the script's own it is not known what belongs to one step.
 What to try:
     compile(steps_per_execution=N), a value that divides steps_per_epoch; a progress bar by epochs (verbose=2); larger batches.
 """
@@ -88,7 +87,7 @@ def judge(m: Measurements) -> Answer:
 
 
 def _between(m: Measurements) -> Between:
-    unnamed = (*m.ledger.parts_of("compute", *UNNAMED), *m.ledger.parts_of(UNATTRIBUTED))
+    unnamed = (*m.ledger.parts_of("compute", *UNNAMED), *m.ledger.parts_of(UNATTRIBUTED, PartKind.UNATTRIBUTED))
     parts = (*m.ledger.parts_of("output", *LOOPS_OWN), *unnamed)
     own, callbacks = m.ledger.of_parts(*parts), m.ledger.of("output", PartKind.CALLBACK)
     calls = m.ledger.of_parts(UPDATES)
@@ -135,10 +134,16 @@ def _evidence(between: Between, own_steps: int, steps: int) -> tuple[Evidence, .
 def _turns(m: Measurements, once_ns: float) -> int:
     """How many of today's calls one is to make, where so much is done once in a call."""
     left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
-    turns = 2
-    while turns < MOST and once_ns / turns > ENOUGH * left:
+    turns, most = 2, _most_turns(m)
+    while 2 * turns <= most and once_ns / turns > ENOUGH * left:
         turns *= 2
     return turns
+
+
+def _most_turns(m: Measurements) -> int:
+    """No call goes on into the next epoch: as many steps as a pass over the input has, where passes were seen to begin."""
+    passes = m.trainer.starts.height
+    return min(MOST, m.steps.count // passes) if passes else MOST
 
 
 def _usual(per_step: Floats) -> Floats:
