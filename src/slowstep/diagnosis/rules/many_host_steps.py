@@ -142,8 +142,8 @@ def _turns(m: Measurements, once_ns: float) -> int:
 
 def _most_turns(m: Measurements) -> int:
     """No call goes on into the next epoch: as many steps as a pass over the input has, where passes were seen to begin."""
-    passes = m.trainer.starts.height
-    return min(MOST, m.steps.count // passes) if passes else MOST
+    begun = int(np.count_nonzero(m.ledger.of("preprocess", PartKind.LOADER_START)))
+    return min(MOST, m.steps.count // begun) if begun else MOST
 
 
 def _usual(per_step: Floats) -> Floats:
