@@ -83,7 +83,10 @@ def _training_topic(found: RecordingAnalyses) -> TrainingTopic:
     """Whose loop trains."""
     attempt, timeline, trainer = found.attempt, found.timeline, found.trainer
     return TrainingTopic(
-        words=attempt(_words, timeline, trainer), level=attempt(_level, trainer), from_within=timeline.run.session is not None
+        words=attempt(_words, timeline, trainer),
+        level=attempt(_level, trainer),
+        from_within=timeline.run.session is not None,
+        reads=attempt(_reads, trainer),
     )
 
 
@@ -214,12 +217,18 @@ MAKERS: Final[Mapping[str, Callable[[RecordingAnalyses], Any]]] = {
 }
 
 
+def _reads(trainer: Trainer) -> str | None:
+    """What its own loop was given, as a framework says it that has one."""
+    kind: str | None = trainer.facts.notes["facts"].get("reads")
+    return kind
+
+
 def _words(timeline: Timeline, trainer: Trainer) -> Words:
     """Of the framework whose loop trains, its loader's where it is another framework's, and where this script makes what they speak of."""
     words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
     said = trainer.facts.notes["facts"]
     words = words.computed_by(all_words().get(said.get("computes_with") or ""))
-    if (kind := said.get("reads")) is not None:
+    if (kind := _reads(trainer)) is not None:
         fed = words.reading(kind)
     else:
         fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))

@@ -1,4 +1,4 @@
-"""What a compiled call leaves of operations that are dispatched one by one."""
+"""What a compiled call leaves of operations that are dispatched one by one, and one of several steps of calls."""
 
 from __future__ import annotations
 
@@ -64,5 +64,18 @@ HANDING_OVER_LEFT: Final = Calibration(
     "of which plain descent leaves most and AdamW behind clipping least; bounds are nothing, and twice the most",
     machine=COMPILED_LARGE.machine,
     measured_by="benchmarks/eager_update.py",
+    date="2026-11-29",
+)
+# Of compiled calls that make a step each.
+STEP_IN_A_CALL: Final = Calibration(
+    value=650_000.0,
+    low=200_000.0,
+    high=2_400_000.0,
+    unit="ns a step",
+    meaning="what a call of 16 steps spares of each, beside 16 calls: 0.65 to 1.2 ms of fast calls, 0.7 to 2.3 ms of processor time. The "
+    "usual value is that of the smallest model, the most is that of its largest; the least is a third of the least, for faster processors "
+    "that nobody else uses",
+    machine="two cores of a shared virtual machine, others computing on all of them; TensorFlow 2.21, Keras 3.15",
+    measured_by="benchmarks/steps_in_one_call.py",
     date="2026-11-29",
 )

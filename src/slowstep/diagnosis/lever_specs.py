@@ -106,6 +106,11 @@ def threads(count: int) -> str:
     return f"threads={count}"
 
 
+def steps_per_execution(steps: int) -> str:
+    """So many steps in one call of the framework's."""
+    return f"steps-per-execution={steps}"
+
+
 def seldom(lever: str | None, every: int) -> str | None:
     """The same lever, but one call in so many is left as it is; None of None."""
     return None if lever is None else f"{lever}:every={every}"

@@ -66,6 +66,7 @@ class Remedy(Enum):
     AVERAGE_AT_ONCE = "one operation on all of them"
     AVERAGED_BY_FRAMEWORK = "an operation that takes them all"
     STEP_IN_ONE_CALL = "compile the whole step, so that Python calls it once"
+    STEPS_TOGETHER = "train on {value} batches in one call"
     NO_EAGER = "let the framework compile its step"
     COMPILE_FUNCTION = "a compiler"
     METRICS_AT_END = "gather predictions and let one vectorised call judge them at the end"

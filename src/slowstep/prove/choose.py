@@ -247,4 +247,6 @@ USUAL: Final[dict[str, Callable[[ReportRow], str | None]]] = {
     # PyTorch's default is 2.
     "prefetch": lambda run: "4",
     "autocast": lambda run: "bf16",
+    # What is between two steps is then a sixteenth of it.
+    "steps-per-execution": lambda run: "16",
 }

@@ -28,6 +28,7 @@ COMMANDS = {
     "growing_step_time-problem": ("run", "growing_step_time.py", "problem"),
     "pipeline_restart-problem": ("run", "pipeline_restart.py"),
     "slow_pipeline-problem": ("run", "slow_pipeline.py"),
+    "many_host_steps-problem": ("run", "many_host_steps.py"),
     "captured": ("run", "--capture", "31-32", "captured.py"),
     "proved": ("prove", "--levers", "workers=2", "--budget", "20s", "proved.py"),
     "two_ranks-alike": TWO_RANKS,

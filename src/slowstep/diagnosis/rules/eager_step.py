@@ -42,7 +42,8 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
-from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
+from slowstep.diagnosis.evidence.made_beside import made_beside_ns
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -208,16 +209,7 @@ def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
     share = min(removed_ns / max(dispatched.own_ns, 1.0) * own / of_own, 1.0) if of_own > 0 else 0.0
     removed: Floats = np.asarray(compute * share)
     delayed = float(delay.sum() / compute.sum()) if compute.any() else 0.0
-    return Case(removed_ns=removed, concurrent_ns=_beside_ns(m, float(removed.mean())), delay_share=delayed)
-
-
-def _beside_ns(m: Measurements, spared_ns: float) -> float:
-    """B: what makes the next batch meanwhile, workers of a loader or the slowest stage of a pipeline. It kept up with the step as it is."""
-    pipeline = m.input.pipeline
-    stages = () if pipeline is None else pipeline.stages
-    batches = m.steps.requests_per_step or 1.0
-    slowest = max((stage.busy_ns / max(stage.thread.servers, 1) for stage in stages), default=0.0)
-    return max(min(slowest * batches, float(m.step_ns.mean())), concurrent_producers_ns(m, spared_cpu_ns=spared_ns))
+    return Case(removed_ns=removed, concurrent_ns=made_beside_ns(m, float(removed.mean())), delay_share=delayed)
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

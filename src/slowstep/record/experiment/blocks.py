@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.health import HealthKind
@@ -12,6 +13,7 @@ from slowstep.record.recorder import now
 from slowstep.record.writing.format import ARM, SETTLING
 
 if TYPE_CHECKING:
+    from slowstep.record.experiment.one_call import OneCall
     from slowstep.record.experiment.training import Training
     from slowstep.record.recorder import Recorder
 
@@ -30,7 +32,10 @@ UNSETTLED_BLOCK: Final = HealthKind(
 
 
 class Blocks:
-    """A plan of blocks: each so many steps of one arm, before them those in which the training settles."""
+    """A plan of blocks: each so many steps of one arm, before them those in which the training settles.
+
+    Where a lever makes several steps by one call (`Training.called_once`), each of them has its share of what that took.
+    """
 
     def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any], *, is_finite: bool = True) -> None:
         self._recorder, self._training = recorder, training
@@ -45,12 +50,18 @@ class Blocks:
         self._steps: int = plan["steps"]
         self._block, self._arm = -1, AS_IS
         self._counted = self._dropped = 0
+        # That the boundary ends.
+        self._made = 1
         self._since_ns = self._step_ns = self._cpu_ns = self._used_ns = 0
         self._settling = True
 
     def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
         """End a step; go on to the next block where this was its last. False after the last block of all."""
-        if self._step_ns:
+        call, self._training.one_call = self._training.one_call, None
+        self._made = 1 if call is None else call.steps
+        if self._step_ns and call is not None:
+            self._end_call(call, at_ns, samples, delay_ns)
+        elif self._step_ns:
             at_ns = self._end_step(at_ns, samples, delay_ns)
         else:
             self._since_ns = at_ns
@@ -70,6 +81,18 @@ class Blocks:
             self._count_used()
         return at_ns
 
+    def _end_call(self, call: OneCall, at_ns: int, samples: int, delay_ns: int) -> None:
+        """Write down the steps of a call that has made several; those that the block has no room for are left out."""
+        most = call.steps if self._settling else self._steps - self._counted
+        edges = call.edges_ns(self._step_ns, at_ns, most)
+        delay_ns = delay_ns // call.steps if delay_ns >= 0 else -1
+        flags = SETTLING if self._settling else 0
+        for number, (from_ns, to_ns) in enumerate(pairwise(edges)):
+            given = -1 if samples < 0 else (number + 1) * samples // call.steps - number * samples // call.steps
+            self._recorder.event(ARM, from_ns, to_ns, self._block, given, delay_ns, flags, self._arm)
+        if not self._settling:
+            self._count_used()
+
     def _count_used(self) -> None:
         self._used_ns += time.process_time_ns() - self._cpu_ns
 
@@ -87,14 +110,14 @@ class Blocks:
         if (found := self._losses.step_ended(self._training.updates)) is not None and not self._goes_on_after(found):
             return False
         if self._settling:
-            self._dropped += 1
+            self._dropped += self._made
             self._settling = not self._has_settled(at_ns)
             if not self._settling:
                 self._begin_counting()
         else:
-            self._counted += 1
+            self._counted += self._made
         self._arms.each_step(self._arm)
-        if not self._settling and self._counted == self._steps - 1:
+        if not self._settling and 0 < self._steps - self._counted <= self._made:
             self._losses.want(self._block, self._arm)
         # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
         if self._is_over() or not self._goes_on():

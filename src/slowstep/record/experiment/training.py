@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.device_lead import DeviceLead, Wait
 from slowstep.record.experiment.feeding import Feeder, Feeding
+from slowstep.record.experiment.one_call import OneCall
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Training:
     `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no loader feeds the training.
     `requests` counts those for batches of the training's loader. Of several loaders that are read in each step, as by zip(), or in turns,
     that is the one which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an
-    experiment may take for its lever to be judged; None where nobody said.
+    experiment may take for its lever to be judged; None where nobody said. `one_call` is the call that has just
+    ended, where a lever has had it make several steps.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -59,6 +61,11 @@ class Training:
         # Where loaders were built that were read last before an update.
         self._fed_from: set[int] = set()
         self.lead = DeviceLead()
+        self.one_call: OneCall | None = None
+
+    def called_once(self, steps: int, began_ns: int) -> None:
+        """A lever has had one call, which began then, make so many steps that are calls of their own as it is; the boundary is its end."""
+        self.one_call = OneCall(steps=steps, began_ns=began_ns)
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place."""

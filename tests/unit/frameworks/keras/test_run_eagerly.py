@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside.levers.run_eagerly_off import IMPLEMENTATION  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
+from slowstep.record.experiment.training import Training  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 
 # Of Keras with the newest NumPy.
@@ -93,8 +93,9 @@ def test_nothing_is_replaced_for_steps_that_are_traced(recorder, tmp_path):
 class Switching(keras.callbacks.Callback):
     """Switches the lever on and off between batches, once it is ready."""
 
-    def __init__(self, on: int = 10, off: int = 16) -> None:
+    def __init__(self, recorder: Recorder, on: int = 10, off: int = 16) -> None:
         super().__init__()
+        self.recorder = recorder
         self.switched_at, self.change, self.losses, self.seen = (on, off), None, [], []
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -102,7 +103,7 @@ class Switching(keras.callbacks.Callback):
         on, off = self.switched_at
         if batch == 0:
             self.original = self.model.train_function
-            self.change = IMPLEMENTATION.prepare(SimpleNamespace(), SPEC)
+            self.change = IMPLEMENTATION.prepare(Training(self.recorder), SPEC)
         elif batch < on:
             self.seen.append((self.change.ready(), self.model.train_function is self.original))
         elif batch == on:
@@ -115,7 +116,7 @@ class Switching(keras.callbacks.Callback):
 def test_the_lever_traces_the_step_of_a_running_fit_and_puts_it_back(recorder):
     losses: list[float] = []
     plain = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: losses.append(float(logs["loss"])))
-    switched = Switching()
+    switched = Switching(recorder)
     for each in (plain, switched):
         model(run_eagerly=True).fit(X, Y, batch_size=4, verbose=0, shuffle=False, callbacks=[each])
 
@@ -130,7 +131,7 @@ def test_the_lever_traces_the_step_of_a_running_fit_and_puts_it_back(recorder):
 def test_where_functions_are_run_eagerly_they_are_traced_for_the_levers_calls_alone(recorder):
     tf.config.run_functions_eagerly(True)
     try:
-        switched = Switching()
+        switched = Switching(recorder)
         with warnings.catch_warnings():
             # That functions of tf.data are traced all the same.
             warnings.simplefilter("ignore", UserWarning)
@@ -158,7 +159,7 @@ def test_a_step_that_cannot_be_traced_is_made_as_it_was_and_the_lever_is_given_u
             elif batch == 0:
                 super().on_train_batch_end(batch, logs)
 
-    looking = Given()
+    looking = Given(recorder)
     trained = model(Looks, run_eagerly=True)
     trained.fit(X, Y, batch_size=4, verbose=0, callbacks=[looking])
 
@@ -171,6 +172,6 @@ def test_the_lever_has_no_meaning_where_the_step_is_traced(recorder):
     class Asks(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             with pytest.raises(NotApplicable):
-                IMPLEMENTATION.prepare(SimpleNamespace(), SPEC)
+                IMPLEMENTATION.prepare(Training(recorder), SPEC)
 
     model().fit(X[:8], Y[:8], batch_size=4, verbose=0, callbacks=[Asks()])

@@ -85,7 +85,7 @@ class Trained:
         self.ns: dict[int, list[int]] = {0: [], 1: []}
         self.edges_ns: dict[int, list[int]] = {}
         recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_, **__: None, last_loss=LastLoss())
-        training: Any = SimpleNamespace(updates=0, lead=DeviceLead())
+        training: Any = SimpleNamespace(updates=0, one_call=None, lead=DeviceLead())
         device = self.device = Device(most)
         training.lead.updated(wait(device.hand_over()))
         blocks, goes_on = DrainedBlocks(recorder, training, PLAN), True

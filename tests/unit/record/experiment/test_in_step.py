@@ -70,7 +70,7 @@ class Rank:
             return change  # type: ignore[no-any-return]
 
         self.notes, self.events, self.on_at = list[Any](), list[Any](), list[int]()
-        self.training: Any = SimpleNamespace(updates=0)
+        self.training: Any = SimpleNamespace(updates=0, one_call=None)
         recorder: Any = SimpleNamespace(
             note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_, **__: None
         )

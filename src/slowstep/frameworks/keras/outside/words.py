@@ -32,6 +32,7 @@ WORDS = Words(
         Remedy.COMPILE: "compile(jit_compile=True)",
         Remedy.NO_EAGER: "compile() without run_eagerly=True, and no tf.config.run_functions_eagerly(True): "
         "prints and .numpy() in the step are for a look at it",
+        Remedy.STEPS_TOGETHER: "compile(..., steps_per_execution={value})",
         Remedy.GRAPHS: "compile(jit_compile=True)",
         Remedy.BFLOAT16: "keras.mixed_precision.set_global_policy('mixed_bfloat16')",
         Remedy.FLOAT16: "keras.mixed_precision.set_global_policy('mixed_float16')",

@@ -66,6 +66,11 @@ class CountedFetches:
         """Whether a function that trains counts its fetches; False as well of one that was traced before."""
         return any(each is function for each in self._owners)
 
+    def stands_for(self, other: Any, function: Any) -> None:
+        """Another function is called in the place of one that trains for a while: what is known of that is known of it."""
+        if self.are_counted(function):
+            self._owners.add(other)
+
     def is_wanted(self) -> bool:
         """Whether the fetch that is traced just now is to be counted. Raises nothing."""
         try:

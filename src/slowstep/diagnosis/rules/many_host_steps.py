@@ -1,0 +1,190 @@
+"""Steps are so short that Python around the calls takes long.
+
+What it sees:
+    Each step is one call of a framework's own training loop, which returns when its work is done. Python that is run once a call, whatever
+    it computes, takes at least 3 % of the window: what the loop does from the end of one call to the begin of the next (its Python,
+    progress bars, logs that are read back, small callbacks) in the usual step, the median, so that what comes once an epoch is none of it;
+    and of the call what starts a graph, as calibration.py has it. Callbacks that take longer than all of that are slow-callback's.
+Why it costs:
+    Python around a call takes as long for a step of half a millisecond as for one of a second, and nothing is computed meanwhile.
+How the gain is predicted:
+    r is what lies between two calls in the usual step, and what starts a call (no more than four fifths of one: of the smallest models the
+    rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
+    left of it, at most 64, and as many as an epoch has. At worst callbacks take as long for N batches as for each, and the loop is as fast
+    as in the fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest
+    stage of a tf.data pipeline, need per step.
+When it is wrong:
+    Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
+    rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
+    the interval has them. Where calls return before their work is done (an accelerator, JAX) it is not judged: nobody knows whether the
+    device waits. Of a loop of the script's own it is not known what belongs to one step.
+What to try:
+    compile(steps_per_execution=N), a value that divides steps_per_epoch; a progress bar by epochs (verbose=2); larger batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slowstep.analyses.events.parts import piece
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import compiling
+from slowstep.diagnosis.evidence.made_beside import made_beside_ns
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
+from slowstep.diagnosis.lever_specs import steps_per_execution
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import UPDATES, Part, PartKind
+from slowstep.stages import UNATTRIBUTED
+from slowstep.units import format_share
+
+NAME = "many-host-steps"
+# Less than this of the step is left between calls: more steps in a call gain no more that shows.
+ENOUGH = 0.05
+# Callbacks see one batch in so many, and an epoch is to have several calls.
+MOST = 64
+# The loop as it is where nothing holds it up.
+FASTEST_QUARTER = 25
+# What a framework's loop does by itself, whatever the script asks for beside it; what has no name is charged to the line that calls it.
+LOOPS_OWN = (PartKind.PROGRESS_BAR, PartKind.LOGGING, PartKind.SMALL_CALLBACKS)
+UNNAMED = (PartKind.LINES, PartKind.FORWARD_AND_REST)
+SPARED = compiling.STEP_IN_A_CALL
+# Of calls for one step and for 16 of the smallest models (benchmarks/steps_in_one_call.py) 0.16 to 0.31 was left of a step's.
+MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = 0.80, 0.85
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Between:
+    """What lies between two calls, in ns per step: the loop's own, and small callbacks of the script's; and the calls."""
+
+    parts: tuple[Part, ...]  # the loop's own
+    own: Floats
+    callbacks: Floats
+    calls: Floats
+    spared_ns: float  # of a call, what each further step spares that it makes
+
+    @property
+    def usual_ns(self) -> float:
+        """Of the usual step, callbacks included."""
+        return float(np.median(self.own + self.callbacks))
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether what a framework's loop does between two calls holds the step, where each call makes one."""
+    is_of_loop = m.training.reads is not None and m.training.words.has(Remedy.STEPS_TOGETHER)
+    if m.trainer.has_optimizers or m.trainer.is_asynchronous or not is_of_loop:
+        return None
+    between, own_steps = _between(m), max(round(m.trainer.updates_per_step), 1)
+    turns = _turns(m, between.usual_ns + between.spared_ns)
+    counterfactual = _counterfactual(m, between, turns, own_steps)
+    share = share_interval(m, counterfactual.expected.removed_ns)
+    return _judged(m, between, (own_steps, turns), counterfactual) if share[0] >= CLAIM else None
+
+
+def _between(m: Measurements) -> Between:
+    unnamed = (*m.ledger.parts_of("compute", *UNNAMED), *m.ledger.parts_of(UNATTRIBUTED, PartKind.UNATTRIBUTED))
+    parts = (*m.ledger.parts_of("output", *LOOPS_OWN), *unnamed)
+    own, callbacks = m.ledger.of_parts(*parts), m.ledger.of("output", PartKind.CALLBACK)
+    calls = m.ledger.of_parts(UPDATES)
+    spared_ns = min(SPARED.value, MOST_OF_CALL * float(np.median(calls)))
+    # Larger ones are what holds the step by themselves.
+    is_small = np.median(callbacks) <= np.median(own) + spared_ns
+    return Between(parts=parts, own=own, callbacks=callbacks if is_small else np.zeros_like(own), calls=calls, spared_ns=spared_ns)
+
+
+def _judged(m: Measurements, between: Between, steps: tuple[int, int], counterfactual: Counterfactual) -> Judged:
+    own_steps, turns = steps
+    share, low, high = share_interval(m, counterfactual.expected.removed_ns)
+    least, most = (share_interval(m, case.removed_ns) for case in (counterfactual.pessimistic, counterfactual.optimistic))
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"each step is a call of {float(np.median(between.calls)) / 1e6:.2g} ms, and Python around these calls takes "
+        f"{format_share(share)} of the time",
+        share=share,
+        share_low=min(low, least[1]),
+        share_high=max(high, most[2]),
+        claims=(*between.parts, piece(UPDATES, NAME)),
+        evidence=(*_evidence(between, own_steps, own_steps * turns), saved_by(m, counterfactual)),
+        gain=predict(m, counterfactual),
+        fixes=_fixes(m, between, own_steps * turns),
+        # A progress bar or a small callback is one of the things that short steps have too much of.
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(between: Between, own_steps: int, steps: int) -> tuple[Evidence, ...]:
+    where = "in the usual step"
+    return (
+        Evidence(name="between two calls", value=between.usual_ns / 1e6, unit="ms", where=where),
+        Evidence(name="callbacks of it", value=float(np.median(between.callbacks)) / 1e6, unit="ms"),
+        Evidence(name="a call", value=float(np.median(between.calls)) / 1e6, unit="ms", where=where),
+        Evidence(name="starting a call, assumed", value=between.spared_ns / 1e6, unit="ms"),
+        Evidence(name="steps in a call", value=own_steps, unit="steps"),
+        Evidence(name="steps in a call assumed", value=steps, unit="steps"),
+    )
+
+
+def _turns(m: Measurements, once_ns: float) -> int:
+    """How many of today's calls one is to make, where so much is done once in a call."""
+    left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
+    turns, most = 2, _most_turns(m)
+    while 2 * turns <= most and once_ns / turns > ENOUGH * left:
+        turns *= 2
+    return turns
+
+
+def _most_turns(m: Measurements) -> int:
+    """No call goes on into the next epoch: as many steps as a pass over the input has, where passes were seen to begin."""
+    begun = int(np.count_nonzero(m.ledger.of("preprocess", PartKind.LOADER_START)))
+    return min(MOST, m.steps.count // begun) if begun else MOST
+
+
+def _usual(per_step: Floats) -> Floats:
+    """No more than in the usual step: what comes now and then is paid as often as before."""
+    return np.asarray(np.minimum(per_step, np.median(per_step)))
+
+
+def _counterfactual(m: Measurements, between: Between, turns: int, own_steps: int) -> Counterfactual:
+    spared_low, spared_high = SPARED.bounds
+    once = 1 - 1 / turns
+    beside, delay = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute", PartKind.CORE_WAIT)
+    delay_share = delay / m.ledger.total("compute")
+
+    def case(outside: Floats, spared_ns: float, beside_ns: float, most: float = MOST_OF_CALL) -> Case:
+        # What starts a call is there once in a call, however many steps it makes today. Its waits for a core go with all of it.
+        removed = (outside + np.minimum(spared_ns, most * between.calls)) * once / (1 - delay_share)
+        return Case(removed_ns=np.asarray(np.minimum(removed, m.step_ns)), concurrent_ns=beside_ns, delay_share=delay_share)
+
+    usual = _usual(between.own + between.callbacks)
+    fastest = np.minimum(between.own, np.percentile(between.own, FASTEST_QUARTER))
+    return Counterfactual(
+        assumes=f"{own_steps * turns} steps were made in one call, with callbacks once for all of them",
+        expected=case(usual, SPARED.value, beside),
+        pessimistic=case(fastest, spared_low, PESSIMISTIC_BESIDE * beside),
+        optimistic=case(usual, spared_high, beside, MOST_OF_CALL_OPTIMISTIC),
+    )
+
+
+def _fixes(m: Measurements, between: Between, steps: int) -> tuple[Fix, ...]:
+    words = m.training.words
+    once = f"callbacks on batches are then called once in {steps}, with the logs of the last"
+    together = Fix(text=f"{words.advise(Remedy.STEPS_TOGETHER, steps)}: {once}", lever=steps_per_execution(steps))
+    bars = [part for part in between.parts if part.kind is PartKind.PROGRESS_BAR]
+    if m.ledger.share_of(*bars) < CLAIM or not words.has(Remedy.PROGRESS_BAR):
+        return (together,)
+    return together, Fix(text=words.advise(Remedy.PROGRESS_BAR))
+
+
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"),
+    judge=judge,
+)

@@ -1,0 +1,104 @@
+"""The batches of an epoch of Keras' `fit`, several for one call of its train function."""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import FrameType
+from typing import Any, Final
+
+from slowstep.record.attributes import held_by
+
+_FIT: Final = "fit"
+# What `fit` has its epochs from, what is left of the running one, and what begins the next.
+_EPOCHS: Final = "epoch_iterator"
+_RUNNING: Final = "_epoch_iterator"
+_BEGIN: Final = "_enumerate_iterator"
+_TOGETHER: Final = "steps_per_execution"
+
+Turn = tuple[int, int, Any]  # the numbers of its first batch and its last, and the iterator that they come of
+
+
+def epochs_of(model: Any) -> Any:
+    """What a `fit` of this model on this thread has its epochs from; None where none runs."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == _FIT and frame.f_locals.get("self") is model and _EPOCHS in frame.f_locals:
+            return frame.f_locals[_EPOCHS]
+        frame = frame.f_back
+    return None
+
+
+class GroupedEpochs:
+    """The turns of one `fit`, each a call that trains, given out in groups of so many turns while `wanted` says so.
+
+    `turns` is how many the group has that is trained on just now, `own` how many batches a turn has.
+    """
+
+    def __init__(self, epochs: Any, turns: int, wanted: Callable[[], bool]) -> None:
+        self._epochs = weakref.ref(epochs)
+        self.own = int(held_by(epochs, _TOGETHER) or 1)
+        self._most, self._wanted = turns, wanted
+        self.turns = 1
+        setattr(epochs, _RUNNING, self._grouped(epochs, getattr(epochs, _RUNNING)))
+        begin, me = getattr(epochs, _BEGIN), weakref.ref(epochs)
+        setattr(epochs, _BEGIN, lambda: self._grouped(me(), begin()))
+
+    def is_of(self, epochs: Any) -> bool:
+        """Whether these turns are given out here."""
+        return self._epochs() is epochs
+
+    def remove(self) -> None:
+        """Put back what there was; the epoch that runs goes on turn by turn."""
+        self._wanted = _never
+        epochs = self._epochs()
+        if epochs is not None:
+            vars(epochs).pop(_BEGIN, None)
+
+    def _grouped(self, epochs: Any, turns: Iterator[Turn]) -> Iterator[Turn]:
+        for first in turns:
+            more = self._most_turns(epochs, first[0]) - 1 if self._wanted() else 0
+            group = [first, *islice(turns, more)]
+            self.turns = len(group)
+            # Whoever looks at the loop is told how many batches this call takes.
+            setattr(epochs, _TOGETHER, self.own * self.turns)
+            try:
+                yield first[0], group[-1][1], first[2]
+            finally:
+                setattr(epochs, _TOGETHER, self.own)
+                # What is called next may be of another `fit`.
+                self.turns = 1
+
+    def _most_turns(self, epochs: Any, begin: int) -> int:
+        """How many turns the group may have that begins with this batch, which has been taken.
+
+        At the end of the data it has what is left, and ends by itself. An epoch that ends before its data do goes on turn by turn, for
+        what is asked for in one call is trained on.
+        """
+        length, data = length_of(epochs), held_by(epochs, "_num_batches")
+        if not length:
+            return 1
+        left = length - begin
+        of_data = data - (held_by(epochs, "_steps_seen") - self.own) if data else math.inf
+        if self._most * self.own <= min(left, of_data):
+            return self._most
+        return math.ceil(of_data / self.own) if of_data <= left else 1
+
+
+def length_of(epochs: Any) -> int | None:
+    """After how many batches an epoch ends; None where nobody knows yet."""
+    length: int | None = held_by(epochs, "steps_per_epoch") or held_by(epochs, "_num_batches")
+    return length
+
+
+def ends_before_data(epochs: Any) -> bool:
+    """Whether an epoch ends after a number of batches that was asked for, and the data go on."""
+    asked, data = held_by(epochs, "steps_per_epoch"), held_by(epochs, "_num_batches")
+    return bool(asked) and not (data and data <= asked)
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,150 @@
+"""The function that Keras' `fit` calls for each batch with TensorFlow, made a second time otherwise: levers exchange the two."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Final
+
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, backend_name
+from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
+from slowstep.record.experiment.lever import Change, NotApplicable
+from slowstep.record.experiment.training import Training
+
+_FUNCTION: Final = "train_function"
+_OWN: Final = "keras.src."
+MAKES_ITSELF: Final = "the model makes its train function itself"
+SEVERAL_REPLICAS: Final = "several replicas train in it"
+CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
+
+
+def model_in_fit(otherwise: str) -> Any:
+    """The model whose `fit` runs with TensorFlow, by the train function that Keras makes. Raises NotApplicable, with `otherwise` where none
+    does.
+    """
+    running = None if FRAMEWORK.running is None else FRAMEWORK.running()
+    model = None if running is None else vars(running).get("_model")
+    if model is None or backend_name() != TENSORFLOW:
+        raise NotApplicable(otherwise)
+    return model
+
+
+def check_exchangeable(model: Any) -> None:
+    """Raises NotApplicable where its train function is not made as Keras makes it, or is called by several replicas."""
+    makers = (getattr(type(model), name, None) for name in ("make_train_function", "_make_function"))
+    if not all(str(getattr(maker, "__module__", "")).startswith(_OWN) for maker in makers):
+        raise NotApplicable(MAKES_ITSELF)
+    if int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1)) != 1:
+        raise NotApplicable(SEVERAL_REPLICAS)
+
+
+class TrainFunction(Change):
+    """Another train function of a model, made of the same `train_step` while it has the given attributes; `effect` counts its calls.
+
+    `settling` calls are made of it before it is ready: to trace it takes seconds, which no block is to hold. Where it cannot be traced the
+    step is made as it was, and the arm is given up at the next boundary. Meanwhile functions are `traced` inside of that context.
+    """
+
+    def __init__(
+        self,
+        training: Training,
+        model: Any,
+        attributes: Mapping[str, Any],
+        *,
+        settling: int,
+        traced: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
+        self._other: Any = self._made()
+        self._original: Any = None
+        self._calls, self._is_ready = 0, False
+        self._broken: Exception | None = None
+        # How the input ends is no fault of the function's.
+        self._passed_on: tuple[type[Exception], ...] = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
+        # One object, by which it is known again.
+        self._exchanged = self._call
+        self._fetches = training.recorder.shared(CountedFetches)
+        self.on()
+
+    def ready(self) -> bool:
+        """Whether it is traced. Raises NotApplicable where it cannot be."""
+        if not self._is_ready:
+            self.each_step()
+            self._is_ready = self._calls >= self._settling
+            if self._is_ready:
+                self.off()
+        return self._is_ready
+
+    def on(self) -> None:
+        """From the next batch on."""
+        self._original, self._calls = getattr(self._model, _FUNCTION), 0
+        self._fetches.stands_for(self._exchanged, self._original)
+        setattr(self._model, _FUNCTION, self._exchanged)
+
+    def off(self) -> None:
+        """Put the function back, unless Keras or the script has made another one meanwhile."""
+        if self._original is not None and vars(self._model).get(_FUNCTION) is self._exchanged:
+            setattr(self._model, _FUNCTION, self._original)
+        self._original = None
+
+    def each_step(self) -> None:
+        """Raises NotApplicable where the step could not be traced."""
+        if self._broken is not None:
+            raise NotApplicable(CANNOT_BE_TRACED.format(type(self._broken).__name__))
+
+    def settled(self) -> bool:
+        """Whether it was called since it is on."""
+        return self._original is None or self._calls > 0
+
+    def remove(self) -> None:
+        """Put the function back where it was never ready, and keep nothing of the other one."""
+        self.off()
+        self._other = None
+
+    def _call(self, iterator: Any) -> Any:
+        original = self._original
+        if self._broken is not None or not self._is_wanted():
+            return self._as_it_was(original, iterator)
+        try:
+            result = self._called(iterator)
+        except self._passed_on:
+            raise
+        except Exception as error:  # whatever cannot be traced goes on as it was; the arm is given up at the next boundary
+            self._broken = error
+            return self._as_it_was(original, iterator)
+        self._calls += 1
+        self.effect += self._is_ready
+        return result
+
+    def _called(self, iterator: Any) -> Any:
+        """The other function's, which may be traced by this call."""
+        with self._context():
+            return self._other(iterator)
+
+    def _is_wanted(self) -> bool:
+        """Whether this call is to be the other function's."""
+        return self._original is not None
+
+    def _as_it_was(self, original: Any, iterator: Any) -> Any:
+        return original(iterator)
+
+    def _made(self) -> Any:
+        with having(self._model, self._attributes):
+            return self._model._make_function(self._model.train_step)
+
+
+@contextmanager
+def having(model: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
+    """A model has these attributes inside."""
+    before = {name: getattr(model, name) for name in attributes}
+    _set(model, attributes)
+    try:
+        yield
+    finally:
+        _set(model, before)
+
+
+def _set(model: Any, attributes: Mapping[str, Any]) -> None:
+    for name, value in attributes.items():
+        setattr(model, name, value)

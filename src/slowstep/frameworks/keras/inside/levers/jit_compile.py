@@ -1,0 +1,76 @@
+"""XLA compiles the step of Keras' fit.
+
+It is for `compile(jit_compile=True)` with TensorFlow, which Keras leaves out by default where there are only processors.
+
+What it changes:
+    The function that `fit` calls for each batch: while the lever is on it is one that Keras has built as if `jit_compile` were True, from
+    the same `train_step`. Before the first block three batches are trained on by it: it is traced and compiled then. The last batch of an
+    epoch is trained on as it was: it may be of another size, for which XLA would compile once more, within a block.
+What it answers:
+    What the training gains with XLA: on a processor little, or nothing, where the step is of large products; more where it is of many
+    operations element by element. Losses are compared: operations are merged, and rounding differs.
+When it has no meaning:
+    A loop of the script's own, a step that is compiled so already or runs eagerly, layers that XLA does not
+    support, a model that makes its train function itself, several replicas. A step that XLA cannot compile is made as it was,
+    of the next batch, and the lever is given up: that epoch is one step shorter. Batches of many sizes are each compiled when they first
+    come, and that counts.
+How it is undone:
+    The function that was there is put back; it was not changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, check_exchangeable, model_in_fit
+from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
+from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.training import Training
+
+# Traced and compiled, and once more where what the first call made is different.
+_SETTLING: Final = 3
+_TRAINER: Final = "keras.src.trainers.trainer"
+NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own give tf.function jit_compile=True"
+COMPILED: Final = "XLA compiles the step already"
+EAGER: Final = "the step runs eagerly, and is no function that could be compiled (try run-eagerly-off)"
+UNSUPPORTED: Final = "XLA does not support a layer of the model, or its operations are to be deterministic"
+
+
+class JitCompile(TrainFunction):
+    """The train function compiled by XLA, but for the last batch of an epoch."""
+
+    def __init__(self, training: Training, model: Any) -> None:
+        self._is_last = False
+        self._asked = training.recorder.shared(AskedIterators)
+        super().__init__(training, model, {"jit_compile": True}, settling=_SETTLING)
+        self._asked.join(self)
+
+    def asks(self, asking: Asking) -> None:
+        """A call is about to be made."""
+        self._is_last = asking.is_last
+
+    def remove(self) -> None:
+        """Put back what there was."""
+        super().remove()
+        self._asked.leave(self)
+
+    def _is_wanted(self) -> bool:
+        return super()._is_wanted() and not self._is_last
+
+
+def prepare(training: Training, spec: LeverSpec) -> Change:
+    """Raises NotApplicable where no `fit` of Keras on TensorFlow runs that XLA could compile, and does not."""
+    model = model_in_fit(NO_FIT)
+    check_exchangeable(model)
+    if model.run_eagerly or runs_functions_eagerly():
+        raise NotApplicable(EAGER)
+    if model.jit_compile:
+        raise NotApplicable(COMPILED)
+    if not sys.modules[_TRAINER].model_supports_jit(model):
+        raise NotApplicable(UNSUPPORTED)
+    return JitCompile(training, model)
+
+
+IMPLEMENTATION = Implementation(lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)

@@ -1,0 +1,120 @@
+"""The rule many-host-steps, on steps of Keras' fit that are one call each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from judged import answer_of, finding, judged, named, values
+from made_measurements import HEALTHY, every, measurements
+from slowstep.analyses.measurements import Measurements
+from slowstep.calibration import STEP_IN_A_CALL
+from slowstep.diagnosis.engine import diagnose
+from slowstep.frameworks._known import all_words
+from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind
+
+RULE = "many-host-steps"
+PROGRESS = Part("output", PartKind.PROGRESS_BAR, "ProgbarLogger.on_train_batch_end")
+CALLBACK = Part("output", PartKind.CALLBACK, "Plot.on_train_batch_end", CodePlace("train.py", 30))
+VALIDATION = Part("output", PartKind.VALIDATION)
+
+
+def fitted(call_ms: Any, ledger: dict[Part, Any], *, words: str = "keras", asynchronous: bool = False, **changes: Any) -> Measurements:
+    """A training whose steps are one call each, with what is between two calls."""
+    nothing = dict.fromkeys(HEALTHY, 0.0)
+    facts = {"framework": "keras", "optimizers": False, "asynchronous": asynchronous}
+    return measurements(
+        ledger=nothing | {UPDATES: call_ms} | ledger,
+        notes={"facts": facts},
+        words=all_words()[words],
+        **{"reads": "arrays", "steps": 400, "workers": None, **changes},
+    )
+
+
+def test_python_around_short_calls_is_the_bottleneck_and_is_paid_once_for_many_of_them():
+    m = fitted(5.0, {PROGRESS: 1.0, NOT_ATTRIBUTED: 0.5})
+
+    found = finding(RULE, m)
+    assert diagnose(m).verdict.rule == RULE
+    assert values(found)["between two calls"] == pytest.approx(1.5)
+    # 2.15 ms are there once in a call, and less than a twentieth of the other 4.35 is left of them with 16 steps.
+    assert values(found)["steps in a call assumed"] == 16
+    assert found.fixes[0].lever == "steps-per-execution=16"
+    assert "compile(..., steps_per_execution=16)" in found.fixes[0].text
+    assert found.gain.predicted == pytest.approx(6.5 / (6.5 - 2.15 * 15 / 16))
+    assert found.gain.low < found.gain.predicted < found.gain.high
+
+
+def test_of_a_call_as_short_as_what_starts_one_a_part_is_left():
+    m = fitted(0.4, {NOT_ATTRIBUTED: 0.1})
+
+    assert values(finding(RULE, m))["starting a call, assumed"] == pytest.approx(0.32)
+    assert finding(RULE, m).gain.predicted == pytest.approx(0.5 / (0.5 - 0.42 * 63 / 64))
+
+
+@pytest.mark.parametrize("between_ms", [0.5, 1.0])
+def test_beside_long_calls_the_same_is_nothing(between_ms):
+    assert answer_of(RULE, fitted(50.0, {PROGRESS: between_ms / 2, NOT_ATTRIBUTED: between_ms / 2})) is None
+
+
+def test_what_comes_once_an_epoch_is_none_of_it():
+    m = fitted(25.0, {NOT_ATTRIBUTED: np.array(every(20, 60.0, 400)) + 0.1, VALIDATION: every(20, 100.0, 400)})
+
+    assert answer_of(RULE, m) is None
+
+
+def test_callbacks_that_hold_more_than_the_loop_itself_are_not_its():
+    short, long = (fitted(5.0, {NOT_ATTRIBUTED: 0.4, CALLBACK: ms}) for ms in (0.3, 3.0))
+
+    assert values(finding(RULE, short))["callbacks of it"] == pytest.approx(0.3)
+    assert values(finding(RULE, long))["callbacks of it"] == 0
+    assert values(finding(RULE, long))["between two calls"] == pytest.approx(0.4)
+
+
+def test_beside_a_slow_callback_nothing_is_said_of_a_loop_that_takes_little():
+    assert RULE not in named(fitted(50.0, {NOT_ATTRIBUTED: 0.4, CALLBACK: 30.0}))
+
+
+def test_at_worst_callbacks_take_as_long_for_many_batches_as_for_each():
+    counterfactual = judged(RULE, fitted(5.0, {NOT_ATTRIBUTED: 0.4, CALLBACK: 0.3})).counterfactual
+
+    # Eight steps in a call.
+    assert counterfactual.pessimistic.removed_ns.mean() == pytest.approx((0.4e6 + STEP_IN_A_CALL.bounds[0]) * 7 / 8)
+    assert counterfactual.expected.removed_ns.mean() == pytest.approx((0.7e6 + STEP_IN_A_CALL.value) * 7 / 8)
+
+
+def test_of_calls_that_make_several_steps_as_many_more_are_to_be_made():
+    m = fitted(5.0, {NOT_ATTRIBUTED: 0.5})
+    several = fitted(5.0, {NOT_ATTRIBUTED: 0.5}, all_updates=m.trainer.all_updates.with_columns(updates=np.full(400, 4)))
+
+    assert finding(RULE, m).fixes[0].lever == "steps-per-execution=8"
+    assert finding(RULE, several).fixes[0].lever == "steps-per-execution=32"
+
+
+@pytest.mark.parametrize(("epoch", "together"), [(100, 16), (10, 8), (3, 2)])
+def test_no_call_is_to_make_more_steps_than_an_epoch_has(epoch, together):
+    start = Part("preprocess", PartKind.LOADER_START)
+
+    assert values(finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, start: every(epoch, 1.0, 400)})))["steps in a call assumed"] == together
+
+
+@pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"asynchronous": True}])
+def test_of_a_loop_of_the_scripts_own_and_of_calls_that_return_early_nothing_is_said(changes):
+    assert answer_of(RULE, fitted(1.0, {NOT_ATTRIBUTED: 0.5}, **changes)) is None
+
+
+def test_what_makes_the_next_batch_meanwhile_bounds_the_gain():
+    m = fitted(5.0, {NOT_ATTRIBUTED: 1.0}, workers=1, making_ms=5.5)
+
+    assert finding(RULE, m).gain.predicted == pytest.approx(6.0 / 5.5, abs=0.01)
+
+
+def test_waits_for_a_core_go_with_what_is_spared_in_proportion():
+    core_wait = Part("compute", PartKind.CORE_WAIT)
+    alone, queued = (judged(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.0, core_wait: ms})) for ms in (0.0, 5.0))
+
+    assert values(queued.finding)["steps in a call assumed"] == values(alone.finding)["steps in a call assumed"]
+    assert queued.counterfactual.expected.delay_share == pytest.approx(0.5)
+    assert queued.counterfactual.expected.removed_ns.mean() == pytest.approx(2 * alone.counterfactual.expected.removed_ns.mean())
