@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
-from slowstep.calibration import COMPILED_CALL, COMPILED_OPERATION
+from slowstep.calibration.compiling import COMPILED_CALL, COMPILED_OPERATION
 from slowstep.frameworks.tensorflow.inside._dispatches import TimedOperation, of_step, summed
 
 WARMUP, CALLS, TIMED, FAST = 4, 40, 9, 0.25

@@ -10,7 +10,7 @@ import pytest
 from judged import answer_of, finding, judged, named, values
 from made_measurements import HEALTHY, every, measurements
 from slowstep.analyses.measurements import Measurements
-from slowstep.calibration import STEP_IN_A_CALL
+from slowstep.calibration.compiling import STEP_IN_A_CALL
 from slowstep.diagnosis.engine import diagnose
 from slowstep.frameworks._known import all_words
 from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind
