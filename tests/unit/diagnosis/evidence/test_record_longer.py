@@ -20,4 +20,4 @@ from slowstep.reason_words import sentence
     ],
 )
 def test_a_level_is_asked_for_where_it_was_lower_as_it_was_given(level: int | None, from_within: bool, said: str) -> None:
-    assert sentence(record_longer(measurements(level=level, from_within=from_within))) == said
+    assert sentence(record_longer(measurements(training={"level": level, "from_within": from_within}))) == said
