@@ -15,7 +15,7 @@ from typing import NamedTuple
 OFF_BY = 1
 # Values of convolutions over more than one dimension (samples, channels, height, width) hold pixels, and no sequences of whole numbers.
 PIXELS = 4
-Shape = tuple[int, ...]
+Dimensions = tuple[int, ...]
 
 
 class Batch(NamedTuple):
@@ -34,7 +34,7 @@ class Layout:
     """
 
     batch: Batch
-    shapes: frozenset[Shape]
+    shapes: frozenset[Dimensions]
     channels: frozenset[tuple[int, int]]
 
     @property
@@ -96,7 +96,7 @@ class Layout:
         return places >= self.batch.length - OFF_BY and self._is_flattened(shape)
 
 
-def find_layout(shapes: Iterable[tuple[Shape, bool]], batch: Batch) -> Layout:
+def find_layout(shapes: Iterable[tuple[Dimensions, bool]], batch: Batch) -> Layout:
     """Of the shapes of a graph, each with whether it comes of a product with weights: of more than two dimensions only convolutions' do."""
     found = list(shapes)
     return Layout(
