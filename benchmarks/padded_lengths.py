@@ -27,7 +27,7 @@ from slowstep.analyses.input import padded_work
 from slowstep.analyses.input.padded_work import find_padded_work
 from slowstep.analyses.input.place_layout import Batch
 from slowstep.calibration import computing
-from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
+from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes, most_uses
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below
 
 ROUNDS = 9
@@ -109,11 +109,12 @@ def measured(name: str) -> dict[str, Any]:
     weights = sum(parameter.numel() for parameter in model.parameters())
     saved = {n: (1 - took[n] / took[length]) / (1 - n / length) for n in took if n != length}
     return {"name": name, "rows": rows, "length": length, "ms": took[length] / 1e6, "saved": saved, "nodes": len(nodes), "weights": weights,
-            "shapes": graph_shapes(nodes)}  # fmt: skip
+            "uses": most_uses(nodes), "shapes": graph_shapes(nodes)}  # fmt: skip
 
 
 def told(found: dict[str, Any]) -> Any:
-    rows = [{"time_ns": 1, "nodes": found["nodes"], "shape": s, "count": c, "elements": e, "products": p} for s, c, e, p in found["shapes"]]
+    of = {"time_ns": 1, "nodes": found["nodes"], "uses": found["uses"]}
+    rows = [of | {"shape": s, "count": c, "elements": e, "products": p} for s, c, e, p in found["shapes"]]
     batch = Batch(rows=found["rows"], length=found["length"], filled=None, longest=found["length"])
     return find_padded_work(pl.DataFrame(rows), [(0, batch)], found["weights"])
 

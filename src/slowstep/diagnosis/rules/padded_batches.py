@@ -8,7 +8,7 @@ Why it costs:
     Layers compute on places that hold nothing just as on all others; attention does so for each pair of them.
 How the gain is predicted:
     Of forward and backward, the part that grows with the length, by the shapes in a few of their graphs and what operations, elements and
-    products cost (benchmarks/padded_lengths.py: half a length was told to save, of nine models, what it saved within 0.12 of all), times
+    products cost (benchmarks/padded_lengths.py: half a length was told to save, of nine models, what it saved within 0.16 of all), times
     the places that are left out where each batch is no longer than its longest sequence. Where it is no longer already, where sequences
     of like length share a batch: as sorting all that were seen leaves; at worst as sorting eight batches, at best no padding at all. B is
     what the loader's workers need per step. Those costs are a processor's: on an accelerator the interval begins at no gain.
