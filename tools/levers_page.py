@@ -7,7 +7,8 @@ import textwrap
 
 from slowstep.cli.explain import LEVER_HEADINGS
 from slowstep.cli.plugin_texts import lever_text
-from slowstep.record.experiment.implementations import known_levers
+from slowstep.frameworks._known import all_words
+from slowstep.record.experiment.implementations import implementations, known_levers
 from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever
 
 BEGINNING = """# Levers
@@ -16,8 +17,8 @@ Generated from the levers' own docstrings by `python tools/pages.py`; a test hol
 A lever is a change that `slowstep prove --levers` makes to an unmodified training from outside, and undoes; a file each, in
 `src/slowstep/levers/` or, where one framework alone has it, in that one's `inside/levers/`.
 
-| lever | on the command line | changes beside the time |
-| --- | --- | --- |
+| lever | on the command line | made for | changes beside the time |
+| --- | --- | --- | --- |
 """
 CHANGES = {
     NUMERICS: "numerics",
@@ -30,7 +31,7 @@ _HEADING = re.compile(rf"^({'|'.join(LEVER_HEADINGS)}):$\n?", re.MULTILINE)
 def page() -> str:
     """The text of the page."""
     levers = known_levers()
-    rows = [f"| [{name}](#{name}) | `{_usage(lever)}` | {_changes(lever)} |\n" for name, lever in levers.items()]
+    rows = [f"| [{name}](#{name}) | `{_usage(lever)}` | {_made_for(lever)} | {_changes(lever)} |\n" for name, lever in levers.items()]
     return BEGINNING + "".join(rows) + "".join(_section(name, lever_text(name)) for name in levers)
 
 
@@ -38,6 +39,12 @@ def _usage(lever: Lever) -> str:
     value = "" if lever.takes is None else f"[={lever.takes}]" if lever.takes_optional else f"={lever.takes}"
     # A table's cells end at a bar.
     return f"{lever.name}{value}{'[:every=K]' if lever.every else ''}".replace("|", "\\|")
+
+
+def _made_for(lever: Lever) -> str:
+    """The frameworks that make its change, or all of them where Python does."""
+    titles = sorted(all_words()[framework].title for framework in implementations(lever.name))
+    return "all" if lever.prepare is not None else ", ".join(titles)
 
 
 def _changes(lever: Lever) -> str:

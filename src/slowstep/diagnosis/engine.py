@@ -100,7 +100,7 @@ def _conclude(m: Measurements, view: Viewpoint, answers: Answers) -> _Conclusion
     if whole is not None:
         return _open(answers, largest, whole)
     first = next((judged.finding for judged in answers.leading if is_bottleneck(judged.finding)), None)
-    doubt = _not_healthy(m, view, answers) if first is None else _no_bottleneck(m, view, answers, first)
+    doubt = _why_not_healthy(m, view, answers) if first is None else _no_bottleneck(m, view, answers, first)
     scope = view.scope(m)
     if doubt is not None:
         return _open(answers, largest, doubt, scope)
@@ -121,7 +121,7 @@ def _no_bottleneck(m: Measurements, view: Viewpoint, answers: Answers, first: Fi
     return view.not_the_cause(m, answers, first) if larger is None else Doubt(larger, change=view.explain_more(m)[1])
 
 
-def _not_healthy(m: Measurements, view: Viewpoint, answers: Answers) -> Doubt | None:
+def _why_not_healthy(m: Measurements, view: Viewpoint, answers: Answers) -> Doubt | None:
     """Why a training without a bottleneck cannot be called healthy, of which an error of slowstep's own may be hiding one."""
     doubt = view.not_healthy(m, answers)
     return _hidden_by(m.faults[0]) if doubt is None and m.faults else doubt

@@ -1,1 +1,1 @@
-"""What a trace and its report become for other programs."""
+"""What a report becomes for other programs, or the trace or recording that it is of."""

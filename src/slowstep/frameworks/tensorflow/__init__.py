@@ -1,1 +1,1 @@
-"""TensorFlow: what traces show of it."""
+"""TensorFlow: loops of its own, its tf.data pipelines, and what traces show of it."""
