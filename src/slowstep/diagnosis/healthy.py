@@ -32,7 +32,7 @@ from slowstep.diagnosis.viewpoint import Doubt, by_hand
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words
-from slowstep.parts import OPTIMIZER, UPDATES, Part, PartKind
+from slowstep.parts import UPDATES, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -84,17 +84,13 @@ def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
 
 def not_the_cause(m: Measurements, answers: Answers, first: Finding) -> Doubt | None:
     """Why the finding that surely gains is not what slows the training, or may be the lesser part of it."""
-    return more_blocked(m, first) or _more_of_fixed_cost(m, answers, first)
+    return more_blocked(m, first) or _of_larger(answers, first)
 
 
-def _more_of_fixed_cost(m: Measurements, answers: Answers, first: Finding) -> Doubt | None:
-    """The optimizer is a part of what a step takes however few samples it holds. Where it may be the lesser one, and nobody could judge
-    the whole, another batch size may gain more than another optimizer.
-    """
-    if set(first.claims) != {OPTIMIZER} or first.names_cause:
-        return None
-    unjudged = _doubted(m, answers.unjudged, OPTIMIZER)
-    return _left_by(unjudged) if unjudged else None
+def _of_larger(answers: Answers, first: Finding) -> Doubt | None:
+    """A finding on a part does not lead where a rule on the whole, that may gain more, could not judge."""
+    larger = [skipped for skipped in answers.unjudged if skipped.rule == first.may_be_lesser_than and not skipped.advisory]
+    return _left_by(larger) if larger else None
 
 
 def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
@@ -221,7 +217,7 @@ def _levers(findings: Iterable[Finding]) -> str | None:
 
 
 def _doubted(m: Measurements, unjudged: list[NotJudged], unclaimed: Part | None) -> list[NotJudged]:
-    """The rules that could not judge a stage which holds a tenth; only those of the `unclaimed` part's where there is such."""
+    """The rules that could not judge a stage which holds a tenth; only those of the `unclaimed` input where there is such."""
 
     def matters(skipped: NotJudged) -> bool:
         stages = rules()[skipped.rule].stages

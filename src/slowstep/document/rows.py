@@ -31,7 +31,7 @@ def next_row(diagnosis: Diagnosis) -> Next | None:
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of the report."""
     row = asdict(finding)
-    for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
+    for internal in ("share_low", "share_high", "names", "names_cause", "may_be_lesser_than", "advisory", "urgent"):
         del row[internal]
     if not finding.outside:
         del row["outside"]

@@ -259,12 +259,25 @@ def test_idle_cores_are_advice_where_they_may_be_hardware_threads_of_busy_ones()
 
 
 def test_no_more_threads_are_proposed_than_there_are_physical_cores() -> None:
-    few = {**MANY, **PHYSICAL, "machine": {"threads": 6, "idle_cores": 10.0}}
-    assert [fix.lever for fix in judged("idle-cores", measurements(**few)).finding.fixes] == ["threads=8"]
+    three = {**MANY, **PHYSICAL, "machine": {"threads": 3, "idle_cores": 13.0, "ranks": 1}}
+    assert [fix.lever for fix in judged("idle-cores", measurements(**three)).finding.fixes] == ["threads=6"]
+    assert answer_of("idle-cores", measurements(**{**three, "machine": {"threads": 1, "idle_cores": 13.0, "ranks": 5}})) is None
 
 
-def test_cores_that_others_keep_busy_leave_open_whether_more_threads_gain() -> None:
-    answer = answer_of("idle-cores", measurements(**{**MANY, **PHYSICAL, "machine": {"threads": 1, "idle_cores": 1.0}}))
+def test_few_who_use_the_machine_beside_leave_its_cores_idle() -> None:
+    found = judged(
+        "idle-cores",
+        measurements(
+            **{**TWO, "trainer": {"facts": {"physical_cores": 2}}, "machine": {"threads": 1, "idle_cores": 0.6, "tree_cores": 1.0}}
+        ),
+    )
+
+    assert values(found.finding)["cores idle"] > 0.9
+
+
+def test_cores_that_others_keep_busy_leave_unsaid_whether_more_threads_gain() -> None:
+    shared = {**MANY, **PHYSICAL, "machine": {"threads": 1, "idle_cores": 1.0}, "load": {"foreign_cores": 6.0}}
+    answer = answer_of("idle-cores", measurements(**shared))
 
     assert isinstance(answer, NotJudged)
-    assert (answer.reason.code, answer.lever, answer.advisory) == ("others-on-cores", "threads=2", False)
+    assert (answer.reason.code, answer.lever, answer.advisory) == ("others-on-cores", "threads=2", True)

@@ -16,7 +16,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import OPTIMIZER
+from slowstep.parts import OPTIMIZER, PartKind
 from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True.
@@ -52,12 +52,11 @@ def optimizer_ns(m: Measurements) -> float:
 def takes_most_of_fixed(m: Measurements) -> bool:
     """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual.
 
-    Not where nothing bounds that cost from above: all of the step may be of it.
+    Where nothing bounds that cost from above all of the step may be of it.
     """
     cost = m.compute.fixed_cost
-    if cost.high_ns is None:
-        return False
-    return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
+    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT))) if cost.high_ns is None else 0.0
+    return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns, step)
 
 
 def fuse(words: Words, kind: str, share: float) -> Fix:

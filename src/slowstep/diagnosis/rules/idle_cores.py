@@ -3,9 +3,9 @@
 What it sees:
     Compute on the processor is at least half of the window, at least half of the cores allowed (and one) stand idle but for a tenth,
     PyTorch was given no more threads than half of the cores, and its operations are long enough to be divided: 0.1 ms each or more.
-    That leaves the verdict open. It is advice where not every physical core was known to have a thread left: hardware threads of one
-    core share what computes, and a framework that starts one thread for each physical core leaves half of them idle for good reason.
-    Where others keep the cores busy that this training leaves, it cannot tell.
+    That leaves the verdict open. Hardware threads of one core share what computes: cores are physical ones, and where these are not
+    known it is advice, for a framework that starts one thread for each leaves half of the others idle for good reason. Cores that others
+    use are idle where the machine is not a busy one by that; else it cannot tell, and that leaves no verdict open.
 Why it costs:
     One operation is computed by as many threads as PyTorch was given. torchrun gives each process one where OMP_NUM_THREADS is not set.
 How the gain is predicted:
@@ -53,11 +53,15 @@ OTHERS_ON_CORES = Wording(
 
 @dataclass(frozen=True, kw_only=True)
 class SpareCores:
-    """Cores beside the threads that compute. `left`: not used by the training; `idle`: nor by others. `physical` where that is known."""
+    """Cores beside the threads that compute: physical ones, where these are known. `left` are not used by the training, `idle` by nobody.
+
+    Others who use little of the machine, less than makes it a busy one, leave all of them idle.
+    """
 
     cores: float
-    physical: int | None
-    given: int
+    are_physical: bool
+    threads: int  # for one operation
+    ranks: int
     compute: float  # share of the window
     per_operation_ns: float
     left: float
@@ -68,9 +72,14 @@ class SpareCores:
         return NEARLY * max(IDLE_SHARE * self.cores, IDLE_CORES)
 
     @property
+    def proposed(self) -> int:
+        """How many threads to try first for one operation, in each training process."""
+        return min(2 * self.threads, int(self.cores // self.ranks))
+
+    @property
     def is_wide(self) -> bool:
         """Whether what computes could be divided among more cores, if these are free."""
-        by_few = self.given <= self.cores / 2 and (self.physical is None or self.given < self.physical)
+        by_few = self.threads * self.ranks <= self.cores / 2 and self.proposed > self.threads
         return by_few and self.compute >= COMPUTE_SHARE and self.left >= self.enough and self.per_operation_ns >= OPERATION_NS
 
 
@@ -81,9 +90,9 @@ def judge(m: Measurements) -> Answer:
     if spare is None or not spare.is_wide:
         return None
     if spare.idle < spare.enough:
-        threads = format_count(m.machine.resources.threads or 1, "thread")
-        reason = OTHERS_ON_CORES(threads=threads, left=spare.left, cores=spare.cores)
-        return NotJudged(rule=NAME, reason=reason, advisory=spare.physical is None, lever=threads_lever(_proposed(m, spare)))
+        # They may be there to stay, as where a machine is divided among jobs: that leaves no verdict open.
+        reason = OTHERS_ON_CORES(threads=format_count(spare.threads, "thread"), left=spare.left, cores=spare.cores)
+        return NotJudged(rule=NAME, reason=reason, advisory=True, lever=threads_lever(spare.proposed))
     return _judged(m, spare)
 
 
@@ -92,24 +101,31 @@ def _spare_cores(m: Measurements) -> SpareCores | None:
     resources, nodes = m.machine.resources, m.trainer.facts.graph_nodes
     if m.compute.device != "cpu" or m.machine.cores is None or resources.tree_cores is None or not resources.threads or not nodes:
         return None
-    cores = m.machine.cores if resources.quota_cores is None else min(m.machine.cores, resources.quota_cores)
+    cores, physical = m.machine.cores, m.trainer.facts.physical_cores
+    cores = min(limit for limit in (cores, resources.quota_cores, physical) if limit is not None)
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
     # All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
     left = cores - resources.tree_cores / max(compute, COMPUTE_SHARE)
     return SpareCores(
         cores=cores,
-        physical=m.trainer.facts.physical_cores,
-        given=resources.threads * resources.ranks,
+        are_physical=physical is not None,
+        threads=resources.threads,
+        ranks=resources.ranks,
         compute=compute,
         per_operation_ns=compute * float(m.step_ns.mean()) / nodes,
         left=left,
-        # Not more than the whole machine has idle.
-        idle=left - (m.machine.load.foreign_cores or 0.0) if resources.idle_cores is None else min(left, resources.idle_cores),
+        idle=left if physical is not None and not m.machine.load.busy else _idle(m, left),
     )
 
 
+def _idle(m: Measurements, left: float) -> float:
+    """Not more than the whole machine has idle."""
+    idle = m.machine.resources.idle_cores
+    return left - (m.machine.load.foreign_cores or 0.0) if idle is None else min(left, idle)
+
+
 def _judged(m: Measurements, spare: SpareCores) -> Judged:
-    resources, is_known = m.machine.resources, spare.physical is not None
+    resources = m.machine.resources
     evidence = (
         Evidence(name="cores idle", value=spare.idle, unit="cores", threshold=spare.enough, where=f"of {spare.cores:g} allowed"),
         Evidence(name="cores used by the training", value=resources.tree_cores, unit="cores"),
@@ -118,29 +134,22 @@ def _judged(m: Measurements, spare: SpareCores) -> Judged:
         Evidence(name="compute", value=spare.compute, unit="share of window", threshold=COMPUTE_SHARE),
         Evidence(name="compute per operation", value=spare.per_operation_ns / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
-    threads, proposed = format_count(resources.threads or 1, "thread"), _proposed(m, spare)
-    by_framework = m.training.words.advise(Remedy.THREADS, threads=proposed)
-    text = f"try OMP_NUM_THREADS={proposed} (or {by_framework}) and compare: small operations do not gain"
+    by_framework = m.training.words.advise(Remedy.THREADS, threads=spare.proposed)
+    text = f"try OMP_NUM_THREADS={spare.proposed} (or {by_framework}) and compare: small operations do not gain"
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{spare.idle:.1f} of {spare.cores:g} cores stand idle while the model computes on {threads}",
+        title=f"{spare.idle:.1f} of {spare.cores:g} cores stand idle while the model computes on {format_count(spare.threads, 'thread')}",
         share=spare.compute,
-        share_low=spare.compute if is_known else 0.0,
+        share_low=spare.compute if spare.are_physical else 0.0,
         share_high=spare.compute,
         claims=(),
         evidence=evidence,
         gain=unknown_gain("operations used more threads"),
-        fixes=(Fix(text=text, lever=threads_lever(proposed)),),
-        advisory=not is_known,
+        fixes=(Fix(text=text, lever=threads_lever(spare.proposed)),),
+        advisory=not spare.are_physical,
     )
     return Judged(finding=finding, counterfactual=None)
-
-
-def _proposed(m: Measurements, spare: SpareCores) -> int:
-    """How many threads to try first for one operation, in each training process."""
-    cores = spare.cores if spare.physical is None else min(spare.cores, spare.physical)
-    return min(2 * (m.machine.resources.threads or 1), int(cores // m.machine.resources.ranks))
 
 
 RULE = Rule(

@@ -52,7 +52,7 @@ def judge(m: Measurements) -> Answer:
     if share < WORTH:
         return None
     counterfactual = fused_counterfactual(m, kind)
-    flushed = flush_denormals(m)
+    flushed, is_most = flush_denormals(m), takes_most_of_fixed(m)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -69,7 +69,9 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(fuse(m.training.words, kind, share), *(() if flushed is None else (flushed,))),
-        names_cause=takes_most_of_fixed(m),
+        names_cause=is_most,
+        # It is a part of what a step takes however few samples it holds: another batch size may gain more than another optimizer.
+        may_be_lesser_than=None if is_most else "small-batch",
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

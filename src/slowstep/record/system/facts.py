@@ -35,7 +35,8 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "import_path": import_path(),
         "cwd": _cwd(),
         "cores_allowed": cores_allowed(),
-        "physical_cores": physical_cores(),
+        # One file a core is read for it, and nobody asks it of the many workers that a loader starts.
+        "physical_cores": None if role.get("role") == "worker" else physical_cores(),
         "cpu_quota": cpu_quota(),
         "memory_available_bytes": memory_available_bytes(),
         "level": level,
