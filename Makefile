@@ -51,9 +51,10 @@ lint: $(STAMP)
 
 TESTS := $(BIN)/python -m pytest
 
-# In one go: every process that runs tests imports all of them first.
+# Not in one go: what slow tests import would stay in the processes in which quick ones count objects and threads.
 test: lint
-	$(TESTS) -m 'not nightly' -n auto --dist worksteal --durations 20
+	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
+	$(TESTS) -m 'slow and not nightly' -n auto --dist worksteal --durations 20
 
 # Of drawn cases a quarter.
 check: lint
