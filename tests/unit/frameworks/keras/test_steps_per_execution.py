@@ -197,6 +197,48 @@ def test_a_step_that_cannot_be_traced_so_is_made_one_by_one(recorder):
     assert int(switched.optimizer.iterations) == 40
 
 
+def test_where_the_epochs_cannot_be_grouped_the_training_goes_on(recorder, monkeypatch):
+    class Missing:
+        def __init__(self, *_: Any) -> None:
+            raise AttributeError("_epoch_iterator")
+
+    monkeypatch.setattr(lever, "GroupedEpochs", Missing)
+    levered, made, seen = Levered(recorder), model(), []
+
+    def ask() -> None:
+        before = made.train_function
+        with pytest.raises(AttributeError):
+            levered.prepare()
+        seen.append(made.train_function is before)
+
+    trained({ASKED: ask}, made=made)
+
+    assert seen == [True]
+    assert int(made.optimizer.iterations) == 40
+
+
+def test_a_fault_in_what_is_asked_before_a_call_gives_the_lever_up(recorder):
+    levered, found = Levered(recorder), []
+
+    def fails() -> bool:
+        raise KeyError
+
+    def prepare() -> None:
+        levered.prepare()
+        levered.change._is_wanted = fails
+
+    def look() -> None:
+        with pytest.raises(NotApplicable, match="KeyError"):
+            levered.change.ready()
+        found.append(True)
+        levered.change.remove()
+
+    switched, _ = trained({ASKED: prepare, 3: look})
+
+    assert found == [True]
+    assert int(switched.optimizer.iterations) == 40
+
+
 def test_what_an_operation_raises_is_passed_on(recorder):
     class Breaks(keras.Sequential):
         def train_step(self, data: Any) -> Any:

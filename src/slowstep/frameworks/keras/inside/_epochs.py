@@ -36,6 +36,7 @@ class GroupedEpochs:
     """The turns of one `fit`, each a call that trains, given out in groups of so many turns while `wanted` says so.
 
     `turns` is how many the group has that is trained on just now, `own` how many batches a turn has.
+    `broken` is the fault of ours after which all goes on turn by turn.
     """
 
     def __init__(self, epochs: Any, turns: int, wanted: Callable[[], bool]) -> None:
@@ -43,8 +44,10 @@ class GroupedEpochs:
         self.own = int(held_by(epochs, _TOGETHER) or 1)
         self._most, self._wanted = turns, wanted
         self.turns = 1
-        setattr(epochs, _RUNNING, self._grouped(epochs, getattr(epochs, _RUNNING)))
-        begin, me = getattr(epochs, _BEGIN), weakref.ref(epochs)
+        self.broken: Exception | None = None
+        # All that may be missing is looked up before anything is changed.
+        running, begin, me = getattr(epochs, _RUNNING), getattr(epochs, _BEGIN), weakref.ref(epochs)
+        setattr(epochs, _RUNNING, self._grouped(epochs, running))
         setattr(epochs, _BEGIN, lambda: self._grouped(me(), begin()))
 
     def is_of(self, epochs: Any) -> bool:
@@ -60,8 +63,7 @@ class GroupedEpochs:
 
     def _grouped(self, epochs: Any, turns: Iterator[Turn]) -> Iterator[Turn]:
         for first in turns:
-            more = self._most_turns(epochs, first[0]) - 1 if self._wanted() else 0
-            group = [first, *islice(turns, more)]
+            group = [first, *islice(turns, self._more_turns(epochs, first))]
             self.turns = len(group)
             # Whoever looks at the loop is told how many batches this call takes.
             setattr(epochs, _TOGETHER, self.own * self.turns)
@@ -71,6 +73,14 @@ class GroupedEpochs:
                 setattr(epochs, _TOGETHER, self.own)
                 # What is called next may be of another `fit`.
                 self.turns = 1
+
+    def _more_turns(self, epochs: Any, first: Turn) -> int:
+        """How many turns go with this one, which has been taken. Raises nothing."""
+        try:
+            return self._most_turns(epochs, first[0]) - 1 if self._wanted() else 0
+        except Exception as error:  # the border: the lever is given up for it, and nothing raised into the training
+            self.broken, self._wanted = error, _never
+            return 0
 
     def _most_turns(self, epochs: Any, begin: int) -> int:
         """How many turns the group may have that begins with this batch, which has been taken.

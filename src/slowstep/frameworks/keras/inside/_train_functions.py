@@ -65,7 +65,6 @@ class TrainFunction(Change):
         # One object, by which it is known again.
         self._exchanged = self._call
         self._fetches = training.recorder.shared(CountedFetches)
-        self.on()
 
     def ready(self) -> bool:
         """Whether it is traced. Raises NotApplicable where it cannot be."""
@@ -104,7 +103,7 @@ class TrainFunction(Change):
 
     def _call(self, iterator: Any) -> Any:
         original = self._original
-        if self._broken is not None or not self._is_wanted():
+        if not self._is_tried():
             return self._as_it_was(original, iterator)
         try:
             result = self._called(iterator)
@@ -116,6 +115,14 @@ class TrainFunction(Change):
         self._calls += 1
         self.effect += self._is_ready
         return result
+
+    def _is_tried(self) -> bool:
+        """Whether this call is the other function's, as far as it can be made and told. Raises nothing."""
+        try:
+            return self._broken is None and self._is_wanted()
+        except Exception as error:  # the border: the arm is given up at the next boundary, and nothing raised into the training
+            self._broken = error
+            return False
 
     def _called(self, iterator: Any) -> Any:
         """The other function's, which may be traced by this call."""
@@ -132,6 +139,16 @@ class TrainFunction(Change):
     def _made(self) -> Any:
         with having(self._model, self._attributes):
             return self._model._make_function(self._model.train_step)
+
+
+def begun(change: TrainFunction) -> TrainFunction:
+    """The change, which is traced from the next batch on: last, once all of it is made. Raises what `on` does, with nothing left behind."""
+    try:
+        change.on()
+    except BaseException:
+        change.remove()
+        raise
+    return change
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
@@ -70,7 +70,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
         raise NotApplicable(COMPILED)
     if not sys.modules[_TRAINER].model_supports_jit(model):
         raise NotApplicable(UNSUPPORTED)
-    return JitCompile(training, model)
+    return begun(JitCompile(training, model))
 
 
 IMPLEMENTATION = Implementation(lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)

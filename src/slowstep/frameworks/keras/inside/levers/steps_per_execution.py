@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._epochs import GroupedEpochs, ends_before_data, epochs_of, length_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, check_exchangeable, having, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, having, model_in_fit
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -60,6 +60,7 @@ class StepsPerExecution(TrainFunction):
 
     def each_step(self) -> None:
         """Raises NotApplicable where the step could not be traced."""
+        self._broken = self._broken or self._groups.broken
         super().each_step()
         self._follow()
 
@@ -131,7 +132,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if epochs is None:
         raise NotApplicable(NO_FIT)
     _check_length(epochs, steps)
-    return StepsPerExecution(training, model, steps, epochs)
+    return begun(StepsPerExecution(training, model, steps, epochs))
 
 
 LEVER = Lever(name="steps-per-execution", takes="N", long_steps="perhaps", read=read_steps)
