@@ -239,6 +239,29 @@ def test_a_fault_in_what_is_asked_before_a_call_gives_the_lever_up(recorder):
     assert int(switched.optimizer.iterations) == 40
 
 
+def test_a_function_that_the_script_puts_around_ours_goes_on_when_the_lever_is_off(recorder):
+    levered, made, around = Levered(recorder), model(), []
+
+    def wrap() -> None:
+        ours = made.train_function
+
+        def wrapped(iterator: Any) -> Any:
+            around.append(iterator)
+            return ours(iterator)
+
+        made.train_function = wrapped
+
+    plain, _ = trained({})
+    acts = levered.acts(off=10)
+    acts |= {9: wrap, 10: lambda: levered.change.off(), 13: lambda: levered.change.on(), 15: levered.end}
+    _, follows = trained(acts, made=made)
+
+    assert [last - first + 1 for first, last in follows.calls[8:16]] == [4, 4, 1, 1, 1, 4, 4, 1]
+    # All but those of the lever that was switched on once more.
+    assert len(around) == len(follows.calls) - 11
+    assert same_weights(plain, made)
+
+
 def test_what_an_operation_raises_is_passed_on(recorder):
     class Breaks(keras.Sequential):
         def train_step(self, data: Any) -> Any:

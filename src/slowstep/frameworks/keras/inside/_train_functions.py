@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, backend_name
@@ -57,13 +58,13 @@ class TrainFunction(Change):
     ) -> None:
         self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
         self._other: Any = self._made()
+        # None while it is off.
         self._original: Any = None
+        self._exchanged: Any = None
         self._calls, self._is_ready = 0, False
         self._broken: Exception | None = None
         # How the input ends is no fault of the function's.
         self._passed_on: tuple[type[Exception], ...] = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
-        # One object, by which it is known again.
-        self._exchanged = self._call
         self._fetches = training.recorder.shared(CountedFetches)
 
     def ready(self) -> bool:
@@ -76,8 +77,11 @@ class TrainFunction(Change):
         return self._is_ready
 
     def on(self) -> None:
-        """From the next batch on."""
+        """From the next batch on. What stands for the function knows for good what it stands for: the script, or another lever, may have
+        put a function of its own around it, which then stays and calls it.
+        """
         self._original, self._calls = getattr(self._model, _FUNCTION), 0
+        self._exchanged = partial(self._call, self._original)
         self._fetches.stands_for(self._exchanged, self._original)
         setattr(self._model, _FUNCTION, self._exchanged)
 
@@ -85,7 +89,7 @@ class TrainFunction(Change):
         """Put the function back, unless Keras or the script has made another one meanwhile."""
         if self._original is not None and vars(self._model).get(_FUNCTION) is self._exchanged:
             setattr(self._model, _FUNCTION, self._original)
-        self._original = None
+        self._original = self._exchanged = None
 
     def each_step(self) -> None:
         """Raises NotApplicable where the step could not be traced."""
@@ -101,8 +105,10 @@ class TrainFunction(Change):
         self.off()
         self._other = None
 
-    def _call(self, iterator: Any) -> Any:
-        original = self._original
+    def _call(self, original: Any, iterator: Any) -> Any:
+        if original is not self._original:
+            # It is off, or on again with another function.
+            return original(iterator)
         if not self._is_tried():
             return self._as_it_was(original, iterator)
         try:
@@ -131,7 +137,7 @@ class TrainFunction(Change):
 
     def _is_wanted(self) -> bool:
         """Whether this call is to be the other function's."""
-        return self._original is not None
+        return True
 
     def _as_it_was(self, original: Any, iterator: Any) -> Any:
         return original(iterator)

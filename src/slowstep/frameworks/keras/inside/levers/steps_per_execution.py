@@ -84,7 +84,7 @@ class StepsPerExecution(TrainFunction):
         return self._original is not None and self._broken is None
 
     def _is_wanted(self) -> bool:
-        return self._original is not None and self._groups.turns > 1
+        return self._groups.turns > 1
 
     def _called(self, iterator: Any) -> Any:
         began_ns = now()
