@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,3 +61,15 @@ def test_a_fault_of_ours_costs_the_groups_and_is_told():
 
     assert epochs.rest() == SINGLE
     assert isinstance(grouped.broken, KeyError)
+
+
+def test_what_the_data_raise_is_passed_on_without_our_frames(monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    epochs = Epochs()
+    epochs._epoch_iterator = (1 // 0 for _ in range(1))
+    GroupedEpochs(epochs, 2, always)
+
+    with pytest.raises(ZeroDivisionError):
+        epochs.rest()
+
+    assert sys.excepthook is not sys.__excepthook__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -262,7 +263,9 @@ def test_a_function_that_the_script_puts_around_ours_goes_on_when_the_lever_is_o
     assert same_weights(plain, made)
 
 
-def test_what_an_operation_raises_is_passed_on(recorder):
+def test_what_an_operation_raises_is_passed_on(recorder, monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+
     class Breaks(keras.Sequential):
         def train_step(self, data: Any) -> Any:
             with tf.control_dependencies([tf.debugging.assert_less(self.optimizer.iterations, tf.constant(8, tf.int64))]):
@@ -271,6 +274,9 @@ def test_what_an_operation_raises_is_passed_on(recorder):
     levered = Levered(recorder)
     with pytest.raises(tf.errors.InvalidArgumentError):
         trained({ASKED: levered.prepare}, made=model(Breaks))
+
+    # Our frames are not printed.
+    assert sys.excepthook is not sys.__excepthook__
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, Final
 
 from slowstep.record.attributes import held_by
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 _FIT: Final = "fit"
 # What `fit` has its epochs from, what is left of the running one, and what begins the next.
@@ -62,6 +63,7 @@ class GroupedEpochs:
             vars(epochs).pop(_BEGIN, None)
 
     def _grouped(self, epochs: Any, turns: Iterator[Turn]) -> Iterator[Turn]:
+        turns = _passed_on(turns)
         for first in turns:
             group = [first, *islice(turns, self._more_turns(epochs, first))]
             self.turns = len(group)
@@ -108,6 +110,16 @@ def ends_before_data(epochs: Any) -> bool:
     """Whether an epoch ends after a number of batches that was asked for, and the data go on."""
     asked, data = held_by(epochs, "steps_per_epoch"), held_by(epochs, "_num_batches")
     return bool(asked) and not (data and data <= asked)
+
+
+def _passed_on(turns: Iterator[Turn]) -> Iterator[Turn]:
+    try:
+        yield from turns
+    except GeneratorExit:
+        raise
+    except BaseException:  # passed on, without our frames in the traceback
+        hide_own_frames()
+        raise
 
 
 def _never() -> bool:

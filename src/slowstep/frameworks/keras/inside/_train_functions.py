@@ -12,6 +12,7 @@ from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, b
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.experiment.lever import Change, NotApplicable
 from slowstep.record.experiment.training import Training
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 _FUNCTION: Final = "train_function"
 _OWN: Final = "keras.src."
@@ -106,6 +107,13 @@ class TrainFunction(Change):
         self._other = None
 
     def _call(self, original: Any, iterator: Any) -> Any:
+        try:
+            return self._called_for(original, iterator)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+
+    def _called_for(self, original: Any, iterator: Any) -> Any:
         if original is not self._original:
             # It is off, or on again with another function.
             return original(iterator)
