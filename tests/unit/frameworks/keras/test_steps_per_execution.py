@@ -198,6 +198,23 @@ def test_a_step_that_cannot_be_traced_so_is_made_one_by_one(recorder):
     assert int(switched.optimizer.iterations) == 40
 
 
+def test_data_that_end_among_batches_made_one_by_one_end_that_call(recorder):
+    class OneByOne(keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            if self.steps_per_execution > 1:
+                raise TypeError("for one batch at a time")
+            return super().train_step(data)
+
+    signature = (tf.TensorSpec((4, 8)), tf.TensorSpec((4, 1)))
+    data = tf.data.Dataset.from_generator(lambda: iter([(X[:4], Y[:4])] * 5), output_signature=signature)
+    levered = Levered(recorder)
+    with pytest.warns(UserWarning, match="ran out of data"):
+        _, follows = trained({ASKED: levered.prepare}, data, None, made=model(OneByOne), steps_per_epoch=8)
+
+    assert follows.calls == [(0, 0), (1, 1), (2, 5)]
+    assert levered.training.one_call.steps == 3
+
+
 def test_where_the_epochs_cannot_be_grouped_the_training_goes_on(recorder, monkeypatch):
     class Missing:
         def __init__(self, *_: Any) -> None:

@@ -49,8 +49,11 @@ class StepsPerExecution(TrainFunction):
     def __init__(self, training: Training, model: Any, steps: int, epochs: Any) -> None:
         self._training, self._steps, self._own = training, steps, int(model.steps_per_execution)
         super().__init__(training, model, {"steps_per_execution": steps}, settling=_SETTLING)
+        errors = sys.modules["tensorflow"].errors
         # Of a call that an operation has ended nobody knows how many updates it has made: none may be made again.
-        self._passed_on = (StopIteration, sys.modules["tensorflow"].errors.OpError)
+        self._passed_on = (StopIteration, errors.OpError)
+        # A function of one step fetches by `get_next()`, one of several finds nothing more.
+        self._ends = (StopIteration, errors.OutOfRangeError)
         self._groups = self._grouped(epochs)
 
     def ready(self) -> bool:
@@ -94,15 +97,16 @@ class StepsPerExecution(TrainFunction):
         return result
 
     def _as_it_was(self, original: Any, iterator: Any) -> Any:
-        """All batches of the group, one by one."""
-        began_ns, result = now(), original(iterator)
-        for _ in range(self._groups.turns - 1):
+        """All batches of the group, one by one. Where the data end after the first, those that were made are told of."""
+        turns, began_ns, result, made = self._groups.turns, now(), original(iterator), 1
+        while made < turns:
             try:
                 result = original(iterator)
-            except StopIteration:
+            except self._ends:
                 break
-        if self._groups.turns > 1:
-            self._training.called_once(self._groups.turns, began_ns)
+            made += 1
+        if turns > 1:
+            self._training.called_once(made, began_ns)
         return result
 
 
