@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,26 @@ def test_it_has_no_meaning_where(recorder, compiled, given, steps, why):
     trained({1: ask}, made=model(**compiled), **given)
 
     assert said == [why]
+
+
+def test_it_has_none_where_all_functions_run_eagerly(recorder):
+    levered, said = Levered(recorder), []
+
+    def ask() -> None:
+        with pytest.raises(NotApplicable) as refused:
+            levered.prepare()
+        said.append(str(refused.value))
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        with warnings.catch_warnings():
+            # That functions of tf.data are traced all the same.
+            warnings.simplefilter("ignore", UserWarning)
+            trained({1: ask}, X[:16], Y[:16])
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    assert said == [lever.EAGER]
 
 
 def test_without_a_fit_it_has_none(recorder):

@@ -28,6 +28,7 @@ from typing import Any, Final
 from slowstep.frameworks.keras.inside._epochs import GroupedEpochs, ends_before_data, epochs_of, length_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, having, model_in_fit
+from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -125,7 +126,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose steps one call could make."""
     model, steps = model_in_fit(NO_FIT), read_steps(spec)
     check_exchangeable(model)
-    if model.run_eagerly:
+    if model.run_eagerly or runs_functions_eagerly():
         raise NotApplicable(EAGER)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)
