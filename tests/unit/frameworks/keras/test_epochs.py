@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,3 +75,40 @@ def test_what_the_data_raise_is_passed_on_without_our_frames(monkeypatch):
         epochs.rest()
 
     assert sys.excepthook is not sys.__excepthook__
+
+
+def test_the_iterator_is_not_kept_alive():
+    epochs = Epochs()
+    grouped = GroupedEpochs(epochs, 2, always)
+    assert epochs.rest() == epochs.begin() == PAIRS
+
+    gone = weakref.ref(epochs)
+    gc.disable()
+    try:
+        del epochs
+        assert gone() is None
+    finally:
+        gc.enable()
+    grouped.remove()
+
+
+def test_of_two_that_group_one_is_removed_and_the_other_stays():
+    epochs = Epochs()
+    first = GroupedEpochs(epochs, 4, lambda: False)
+    second = GroupedEpochs(epochs, 2, always)
+    first.remove()
+    assert epochs.begin() == PAIRS
+
+    second.remove()
+    assert epochs.begin() == SINGLE
+
+
+def test_what_the_other_groups_is_told_to_whoever_looks():
+    epochs, seen = Epochs(), []
+    GroupedEpochs(epochs, 2, always)
+    GroupedEpochs(epochs, 4, lambda: False)
+    for _ in epochs._epoch_iterator:
+        seen.append(epochs.steps_per_execution)
+
+    assert seen == [2] * 4
+    assert epochs.steps_per_execution == 1

@@ -47,32 +47,45 @@ class GroupedEpochs:
         self.turns = 1
         self.broken: Exception | None = None
         # All that may be missing is looked up before anything is changed.
-        running, begin, me = getattr(epochs, _RUNNING), getattr(epochs, _BEGIN), weakref.ref(epochs)
+        running, self._of_class = getattr(epochs, _RUNNING), getattr(type(epochs), _BEGIN)
+        # Another lever's, which holds its iterator no more than this: a bound method would keep it, and its data, in a circle.
+        self._before = vars(epochs).get(_BEGIN)
+        self._exchanged = self._begin
         setattr(epochs, _RUNNING, self._grouped(epochs, running))
-        setattr(epochs, _BEGIN, lambda: self._grouped(me(), begin()))
+        setattr(epochs, _BEGIN, self._exchanged)
 
     def is_of(self, epochs: Any) -> bool:
         """Whether these turns are given out here."""
         return self._epochs() is epochs
 
     def remove(self) -> None:
-        """Put back what there was; the epoch that runs goes on turn by turn."""
+        """Put back what there was, unless another lever has put its own around it; the epoch that runs goes on turn by turn."""
         self._wanted = _never
         epochs = self._epochs()
-        if epochs is not None:
-            vars(epochs).pop(_BEGIN, None)
+        if epochs is None or vars(epochs).get(_BEGIN) is not self._exchanged:
+            return
+        if self._before is None:
+            delattr(epochs, _BEGIN)
+        else:
+            setattr(epochs, _BEGIN, self._before)
+
+    def _begin(self) -> Iterator[Turn]:
+        epochs = self._epochs()
+        return self._grouped(epochs, self._of_class(epochs) if self._before is None else self._before())
 
     def _grouped(self, epochs: Any, turns: Iterator[Turn]) -> Iterator[Turn]:
         turns = _passed_on(turns)
         for first in turns:
             group = [first, *islice(turns, self._more_turns(epochs, first))]
             self.turns = len(group)
-            # Whoever looks at the loop is told how many batches this call takes.
-            setattr(epochs, _TOGETHER, self.own * self.turns)
+            # Whoever looks at the loop is told how many batches this call takes. A turn alone may be a group of another lever's.
+            together = held_by(epochs, _TOGETHER)
+            if self.turns > 1:
+                setattr(epochs, _TOGETHER, self.own * self.turns)
             try:
                 yield first[0], group[-1][1], first[2]
             finally:
-                setattr(epochs, _TOGETHER, self.own)
+                setattr(epochs, _TOGETHER, together)
                 # What is called next may be of another `fit`.
                 self.turns = 1
 
