@@ -18,6 +18,7 @@ import tensorflow as tf  # noqa: E402
 
 from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
+from slowstep.frameworks.keras.inside._train_functions import check_exchangeable  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import jit_compile as lever  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
@@ -105,6 +106,15 @@ def test_a_step_that_xla_cannot_compile_is_made_as_it_was(recorder):
 
     # Of 32 the batch is gone that was fetched for it.
     assert (given.batches, given.change.effect) == (31, 0)
+
+
+def test_a_version_of_keras_that_has_no_such_function_is_named():
+    class Trainer:
+        def make_train_function(self) -> None: ...
+
+    Trainer.make_train_function.__module__ = "keras.src.backend.tensorflow.trainer"
+    with pytest.raises(NotApplicable, match="version of Keras"):
+        check_exchangeable(Trainer())
 
 
 @pytest.mark.parametrize(("compiled", "why"), [({"run_eagerly": True}, lever.EAGER), ({"jit_compile": True}, lever.COMPILED)])

@@ -17,6 +17,7 @@ from slowstep.record.timing.tracebacks import hide_own_frames
 _FUNCTION: Final = "train_function"
 _OWN: Final = "keras.src."
 MAKES_ITSELF: Final = "the model makes its train function itself"
+NO_MAKER: Final = "this version of Keras has nothing that makes another train function (Model._make_function)"
 SEVERAL_REPLICAS: Final = "several replicas train in it"
 CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
 
@@ -33,10 +34,12 @@ def model_in_fit(otherwise: str) -> Any:
 
 
 def check_exchangeable(model: Any) -> None:
-    """Raises NotApplicable where its train function is not made as Keras makes it, or is called by several replicas."""
-    makers = (getattr(type(model), name, None) for name in ("make_train_function", "_make_function"))
-    if not all(str(getattr(maker, "__module__", "")).startswith(_OWN) for maker in makers):
+    """Raises NotApplicable where its train function is not made as Keras makes it, or cannot be made again, or several replicas call it."""
+    makers = [getattr(type(model), name, None) for name in ("make_train_function", "_make_function")]
+    if not all(str(getattr(maker, "__module__", "")).startswith(_OWN) for maker in makers if maker is not None):
         raise NotApplicable(MAKES_ITSELF)
+    if None in makers:
+        raise NotApplicable(NO_MAKER)
     if int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1)) != 1:
         raise NotApplicable(SEVERAL_REPLICAS)
 
