@@ -108,6 +108,32 @@ def test_a_step_that_xla_cannot_compile_is_made_as_it_was(recorder):
     assert (given.batches, given.change.effect) == (31, 0)
 
 
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_it_is_not_ready_while_nobody_knows_which_batch_is_the_last(recorder):
+    class Asks(Switching):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches += 1
+            if self.batches == 1:
+                self.change = lever.prepare(self.training, LeverSpec(name="jit-compile"))
+            else:
+                self.ready.append(self.change.ready())
+
+    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
+    batches = [(X[at : at + 4], Y[at : at + 4]) for at in range(0, 22, 4)]
+    asks, made = Asks(recorder), keras.Sequential([keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    made.fit(
+        tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature),
+        epochs=2,
+        verbose=0,
+        shuffle=False,
+        callbacks=[asks],
+    )
+
+    assert asks.ready == [False] * 5 + [True] * 6
+    asks.change.remove()
+
+
 def test_a_version_of_keras_that_has_no_such_function_is_named():
     class Trainer:
         def make_train_function(self) -> None: ...

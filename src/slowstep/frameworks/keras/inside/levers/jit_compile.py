@@ -5,7 +5,8 @@ It is for `compile(jit_compile=True)` with TensorFlow, which Keras leaves out by
 What it changes:
     The function that `fit` calls for each batch: while the lever is on it is one that Keras has built as if `jit_compile` were True, from
     the same `train_step`. Before the first block three batches are trained on by it: it is traced and compiled then. The last batch of an
-    epoch is trained on as it was: it may be of another size, for which XLA would compile once more, within a block.
+    epoch is trained on as it was: it may be of another size, for which XLA would compile once more, within a block. Of data whose length
+    nobody knows that batch is known from the second epoch on: there is no block before.
 What it answers:
     What the training gains with XLA: on a processor little, or nothing, where the step is of large products; more where it is of many
     operations element by element. Losses are compared: operations are merged, and rounding differs.
@@ -50,6 +51,10 @@ class JitCompile(TrainFunction):
     def asks(self, asking: Asking) -> None:
         """A call is about to be made."""
         self._is_last = asking.is_last
+
+    def ready(self) -> bool:
+        """Whether it is compiled, and the last batch of an epoch will be known. Raises NotApplicable where it cannot be."""
+        return super().ready() and self._asked.length_is_known
 
     def remove(self) -> None:
         """Put back what there was."""
