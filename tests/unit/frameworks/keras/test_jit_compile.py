@@ -72,6 +72,16 @@ def fitted(callback: Any, kind: type[Any] = keras.Sequential, **compiled: Any) -
     return made
 
 
+def fitted_on_unknown(callback: Any) -> None:
+    """Two epochs of data whose length nobody knows: five batches of four and one of two."""
+    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
+    batches = [(X[at : at + 4], Y[at : at + 4]) for at in (0, 4, 8, 12, 16)] + [(X[:2], Y[:2])]
+    data = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+    made = keras.Sequential([keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    made.fit(data, epochs=2, verbose=0, shuffle=False, callbacks=[callback])
+
+
 def test_the_step_is_compiled_but_for_the_last_batch_of_an_epoch(recorder):
     losses: list[float] = []
     fitted(keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: losses.append(float(logs["loss"]))))
@@ -118,20 +128,32 @@ def test_it_is_not_ready_while_nobody_knows_which_batch_is_the_last(recorder):
             else:
                 self.ready.append(self.change.ready())
 
-    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
-    batches = [(X[at : at + 4], Y[at : at + 4]) for at in range(0, 22, 4)]
-    asks, made = Asks(recorder), keras.Sequential([keras.layers.Dense(1)])
-    made.compile("sgd", "mse")
-    made.fit(
-        tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature),
-        epochs=2,
-        verbose=0,
-        shuffle=False,
-        callbacks=[asks],
-    )
+    asks = Asks(recorder)
+    fitted_on_unknown(asks)
 
     assert asks.ready == [False] * 5 + [True] * 6
     asks.change.remove()
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_of_a_length_that_keras_has_counted_the_last_batch_is_made_as_it_was(recorder):
+    class Switched(Switching):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches += 1
+            if self.batches == 1:
+                self.change = lever.prepare(self.training, LeverSpec(name="jit-compile"))
+            elif self.batches < 8:
+                self.change.ready()
+            elif self.batches == 8:
+                self.change.on()
+
+    switched = Switched(recorder)
+    fitted_on_unknown(switched)
+
+    # Of batches 9 to 12 the last ends the second epoch.
+    assert (switched.batches, switched.change.effect) == (12, 3)
+    switched.change.off()
+    switched.change.remove()
 
 
 def test_a_version_of_keras_that_has_no_such_function_is_named():

@@ -50,7 +50,7 @@ class JitCompile(TrainFunction):
 
     def asks(self, asking: Asking) -> None:
         """A call is about to be made."""
-        self._is_last = asking.is_last
+        self._is_last = asking.is_last or asking.may_be_last
 
     def ready(self) -> bool:
         """Whether it is compiled, and the last batch of an epoch will be known. Raises NotApplicable where it cannot be."""
