@@ -18,6 +18,7 @@ import tensorflow as tf  # noqa: E402
 
 from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
+from slowstep.frameworks.keras.inside._train_functions import check_exchangeable  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import jit_compile as lever  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
@@ -71,6 +72,16 @@ def fitted(callback: Any, kind: type[Any] = keras.Sequential, **compiled: Any) -
     return made
 
 
+def fitted_on_unknown(callback: Any) -> None:
+    """Two epochs of data whose length nobody knows: five batches of four and one of two."""
+    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
+    batches = [(X[at : at + 4], Y[at : at + 4]) for at in (0, 4, 8, 12, 16)] + [(X[:2], Y[:2])]
+    data = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+    made = keras.Sequential([keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    made.fit(data, epochs=2, verbose=0, shuffle=False, callbacks=[callback])
+
+
 def test_the_step_is_compiled_but_for_the_last_batch_of_an_epoch(recorder):
     losses: list[float] = []
     fitted(keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: losses.append(float(logs["loss"]))))
@@ -105,6 +116,53 @@ def test_a_step_that_xla_cannot_compile_is_made_as_it_was(recorder):
 
     # Of 32 the batch is gone that was fetched for it.
     assert (given.batches, given.change.effect) == (31, 0)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_it_is_not_ready_while_nobody_knows_which_batch_is_the_last(recorder):
+    class Asks(Switching):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches += 1
+            if self.batches == 1:
+                self.change = lever.prepare(self.training, LeverSpec(name="jit-compile"))
+            else:
+                self.ready.append(self.change.ready())
+
+    asks = Asks(recorder)
+    fitted_on_unknown(asks)
+
+    assert asks.ready == [False] * 5 + [True] * 6
+    asks.change.remove()
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_of_a_length_that_keras_has_counted_the_last_batch_is_made_as_it_was(recorder):
+    class Switched(Switching):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches += 1
+            if self.batches == 1:
+                self.change = lever.prepare(self.training, LeverSpec(name="jit-compile"))
+            elif self.batches < 8:
+                self.change.ready()
+            elif self.batches == 8:
+                self.change.on()
+
+    switched = Switched(recorder)
+    fitted_on_unknown(switched)
+
+    # Of batches 9 to 12 the last ends the second epoch.
+    assert (switched.batches, switched.change.effect) == (12, 3)
+    switched.change.off()
+    switched.change.remove()
+
+
+def test_a_version_of_keras_that_has_no_such_function_is_named():
+    class Trainer:
+        def make_train_function(self) -> None: ...
+
+    Trainer.make_train_function.__module__ = "keras.src.backend.tensorflow.trainer"
+    with pytest.raises(NotApplicable, match="version of Keras"):
+        check_exchangeable(Trainer())
 
 
 @pytest.mark.parametrize(("compiled", "why"), [({"run_eagerly": True}, lever.EAGER), ({"jit_compile": True}, lever.COMPILED)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -197,7 +199,91 @@ def test_a_step_that_cannot_be_traced_so_is_made_one_by_one(recorder):
     assert int(switched.optimizer.iterations) == 40
 
 
-def test_what_an_operation_raises_is_passed_on(recorder):
+def test_data_that_end_among_batches_made_one_by_one_end_that_call(recorder):
+    class OneByOne(keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            if self.steps_per_execution > 1:
+                raise TypeError("for one batch at a time")
+            return super().train_step(data)
+
+    signature = (tf.TensorSpec((4, 8)), tf.TensorSpec((4, 1)))
+    data = tf.data.Dataset.from_generator(lambda: iter([(X[:4], Y[:4])] * 5), output_signature=signature)
+    levered = Levered(recorder)
+    with pytest.warns(UserWarning, match="ran out of data"):
+        _, follows = trained({ASKED: levered.prepare}, data, None, made=model(OneByOne), steps_per_epoch=8)
+
+    assert follows.calls == [(0, 0), (1, 1), (2, 5)]
+    assert levered.training.one_call.steps == 3
+
+
+def test_where_the_epochs_cannot_be_grouped_the_training_goes_on(recorder, monkeypatch):
+    class Missing:
+        def __init__(self, *_: Any) -> None:
+            raise AttributeError("_epoch_iterator")
+
+    monkeypatch.setattr(lever, "GroupedEpochs", Missing)
+    levered, made, seen = Levered(recorder), model(), []
+
+    def ask() -> None:
+        before = made.train_function
+        with pytest.raises(AttributeError):
+            levered.prepare()
+        seen.append(made.train_function is before)
+
+    trained({ASKED: ask}, made=made)
+
+    assert seen == [True]
+    assert int(made.optimizer.iterations) == 40
+
+
+def test_a_fault_in_what_is_asked_before_a_call_gives_the_lever_up(recorder):
+    levered, found = Levered(recorder), []
+
+    def fails() -> bool:
+        raise KeyError
+
+    def prepare() -> None:
+        levered.prepare()
+        levered.change._is_wanted = fails
+
+    def look() -> None:
+        with pytest.raises(NotApplicable, match="KeyError"):
+            levered.change.ready()
+        found.append(True)
+        levered.change.remove()
+
+    switched, _ = trained({ASKED: prepare, 3: look})
+
+    assert found == [True]
+    assert int(switched.optimizer.iterations) == 40
+
+
+def test_a_function_that_the_script_puts_around_ours_goes_on_when_the_lever_is_off(recorder):
+    levered, made, around = Levered(recorder), model(), []
+
+    def wrap() -> None:
+        ours = made.train_function
+
+        def wrapped(iterator: Any) -> Any:
+            around.append(iterator)
+            return ours(iterator)
+
+        made.train_function = wrapped
+
+    plain, _ = trained({})
+    acts = levered.acts(off=10)
+    acts |= {9: wrap, 10: lambda: levered.change.off(), 13: lambda: levered.change.on(), 15: levered.end}
+    _, follows = trained(acts, made=made)
+
+    assert [last - first + 1 for first, last in follows.calls[8:16]] == [4, 4, 1, 1, 1, 4, 4, 1]
+    # All but those of the lever that was switched on once more.
+    assert len(around) == len(follows.calls) - 11
+    assert same_weights(plain, made)
+
+
+def test_what_an_operation_raises_is_passed_on(recorder, monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+
     class Breaks(keras.Sequential):
         def train_step(self, data: Any) -> Any:
             with tf.control_dependencies([tf.debugging.assert_less(self.optimizer.iterations, tf.constant(8, tf.int64))]):
@@ -206,6 +292,9 @@ def test_what_an_operation_raises_is_passed_on(recorder):
     levered = Levered(recorder)
     with pytest.raises(tf.errors.InvalidArgumentError):
         trained({ASKED: levered.prepare}, made=model(Breaks))
+
+    # Our frames are not printed.
+    assert sys.excepthook is not sys.__excepthook__
 
 
 @pytest.mark.parametrize(
@@ -228,6 +317,26 @@ def test_it_has_no_meaning_where(recorder, compiled, given, steps, why):
     trained({1: ask}, made=model(**compiled), **given)
 
     assert said == [why]
+
+
+def test_it_has_none_where_all_functions_run_eagerly(recorder):
+    levered, said = Levered(recorder), []
+
+    def ask() -> None:
+        with pytest.raises(NotApplicable) as refused:
+            levered.prepare()
+        said.append(str(refused.value))
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        with warnings.catch_warnings():
+            # That functions of tf.data are traced all the same.
+            warnings.simplefilter("ignore", UserWarning)
+            trained({1: ask}, X[:16], Y[:16])
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+    assert said == [lever.EAGER]
 
 
 def test_without_a_fit_it_has_none(recorder):

@@ -32,10 +32,18 @@ def _asking_in(loop: Mapping[str, Any]) -> Asking | None:
     if not isinstance(iterator, sys.modules[_ITERATORS].IteratorBase):
         return None
     known, asked, seen = (held_by(epochs, name) for name in ("_num_batches", "steps_per_epoch", "_steps_seen"))
-    length = asked or known
+    length, together = asked or known, held_by(epochs, "steps_per_execution") or 1
     return Asking(
         iterator=iterator,
-        batches=held_by(epochs, "steps_per_execution") or 1,
+        batches=together,
         is_last=bool(known and seen and seen >= known),
+        # Of a length that it has counted itself Keras has counted the call that found nothing more.
+        may_be_last=bool(known and seen and seen + together >= known) and not _was_known(loop.get("callbacks")),
         length_is_known=bool(length),
     )
+
+
+def _was_known(callbacks: Any) -> bool:
+    """Whether callbacks were told how many batches an epoch has: when `fit` began, that is."""
+    params = held_by(callbacks, "params")
+    return isinstance(params, dict) and params.get("steps") is not None

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, backend_name
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.experiment.lever import Change, NotApplicable
 from slowstep.record.experiment.training import Training
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 _FUNCTION: Final = "train_function"
 _OWN: Final = "keras.src."
 MAKES_ITSELF: Final = "the model makes its train function itself"
+NO_MAKER: Final = "this version of Keras has nothing that makes another train function (Model._make_function)"
 SEVERAL_REPLICAS: Final = "several replicas train in it"
 CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
 
@@ -31,10 +34,12 @@ def model_in_fit(otherwise: str) -> Any:
 
 
 def check_exchangeable(model: Any) -> None:
-    """Raises NotApplicable where its train function is not made as Keras makes it, or is called by several replicas."""
-    makers = (getattr(type(model), name, None) for name in ("make_train_function", "_make_function"))
-    if not all(str(getattr(maker, "__module__", "")).startswith(_OWN) for maker in makers):
+    """Raises NotApplicable where its train function is not made as Keras makes it, or cannot be made again, or several replicas call it."""
+    makers = [getattr(type(model), name, None) for name in ("make_train_function", "_make_function")]
+    if not all(str(getattr(maker, "__module__", "")).startswith(_OWN) for maker in makers if maker is not None):
         raise NotApplicable(MAKES_ITSELF)
+    if None in makers:
+        raise NotApplicable(NO_MAKER)
     if int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1)) != 1:
         raise NotApplicable(SEVERAL_REPLICAS)
 
@@ -57,15 +62,14 @@ class TrainFunction(Change):
     ) -> None:
         self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
         self._other: Any = self._made()
+        # None while it is off.
         self._original: Any = None
+        self._exchanged: Any = None
         self._calls, self._is_ready = 0, False
         self._broken: Exception | None = None
         # How the input ends is no fault of the function's.
         self._passed_on: tuple[type[Exception], ...] = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
-        # One object, by which it is known again.
-        self._exchanged = self._call
         self._fetches = training.recorder.shared(CountedFetches)
-        self.on()
 
     def ready(self) -> bool:
         """Whether it is traced. Raises NotApplicable where it cannot be."""
@@ -77,8 +81,11 @@ class TrainFunction(Change):
         return self._is_ready
 
     def on(self) -> None:
-        """From the next batch on."""
+        """From the next batch on. What stands for the function knows for good what it stands for: the script, or another lever, may have
+        put a function of its own around it, which then stays and calls it.
+        """
         self._original, self._calls = getattr(self._model, _FUNCTION), 0
+        self._exchanged = partial(self._call, self._original)
         self._fetches.stands_for(self._exchanged, self._original)
         setattr(self._model, _FUNCTION, self._exchanged)
 
@@ -86,7 +93,7 @@ class TrainFunction(Change):
         """Put the function back, unless Keras or the script has made another one meanwhile."""
         if self._original is not None and vars(self._model).get(_FUNCTION) is self._exchanged:
             setattr(self._model, _FUNCTION, self._original)
-        self._original = None
+        self._original = self._exchanged = None
 
     def each_step(self) -> None:
         """Raises NotApplicable where the step could not be traced."""
@@ -102,9 +109,18 @@ class TrainFunction(Change):
         self.off()
         self._other = None
 
-    def _call(self, iterator: Any) -> Any:
-        original = self._original
-        if self._broken is not None or not self._is_wanted():
+    def _call(self, original: Any, iterator: Any) -> Any:
+        try:
+            return self._called_for(original, iterator)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+
+    def _called_for(self, original: Any, iterator: Any) -> Any:
+        if original is not self._original:
+            # It is off, or on again with another function.
+            return original(iterator)
+        if not self._is_tried():
             return self._as_it_was(original, iterator)
         try:
             result = self._called(iterator)
@@ -117,6 +133,14 @@ class TrainFunction(Change):
         self.effect += self._is_ready
         return result
 
+    def _is_tried(self) -> bool:
+        """Whether this call is the other function's, as far as it can be made and told. Raises nothing."""
+        try:
+            return self._broken is None and self._is_wanted()
+        except Exception as error:  # the border: the arm is given up at the next boundary, and nothing raised into the training
+            self._broken = error
+            return False
+
     def _called(self, iterator: Any) -> Any:
         """The other function's, which may be traced by this call."""
         with self._context():
@@ -124,7 +148,7 @@ class TrainFunction(Change):
 
     def _is_wanted(self) -> bool:
         """Whether this call is to be the other function's."""
-        return self._original is not None
+        return True
 
     def _as_it_was(self, original: Any, iterator: Any) -> Any:
         return original(iterator)
@@ -132,6 +156,16 @@ class TrainFunction(Change):
     def _made(self) -> Any:
         with having(self._model, self._attributes):
             return self._model._make_function(self._model.train_step)
+
+
+def begun(change: TrainFunction) -> TrainFunction:
+    """The change, which is traced from the next batch on: last, once all of it is made. Raises what `on` does, with nothing left behind."""
+    try:
+        change.on()
+    except BaseException:
+        change.remove()
+        raise
+    return change
 
 
 @contextmanager

@@ -5,7 +5,8 @@ It is for `compile(jit_compile=True)` with TensorFlow, which Keras leaves out by
 What it changes:
     The function that `fit` calls for each batch: while the lever is on it is one that Keras has built as if `jit_compile` were True, from
     the same `train_step`. Before the first block three batches are trained on by it: it is traced and compiled then. The last batch of an
-    epoch is trained on as it was: it may be of another size, for which XLA would compile once more, within a block.
+    epoch is trained on as it was: it may be of another size, for which XLA would compile once more, within a block. Of data whose length
+    nobody knows that batch is known from the second epoch on: there is no block before.
 What it answers:
     What the training gains with XLA: on a processor little, or nothing, where the step is of large products; more where it is of many
     operations element by element. Losses are compared: operations are merged, and rounding differs.
@@ -23,7 +24,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
@@ -49,7 +50,11 @@ class JitCompile(TrainFunction):
 
     def asks(self, asking: Asking) -> None:
         """A call is about to be made."""
-        self._is_last = asking.is_last
+        self._is_last = asking.is_last or asking.may_be_last
+
+    def ready(self) -> bool:
+        """Whether it is compiled, and the last batch of an epoch will be known. Raises NotApplicable where it cannot be."""
+        return super().ready() and self._asked.length_is_known
 
     def remove(self) -> None:
         """Put back what there was."""
@@ -70,7 +75,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
         raise NotApplicable(COMPILED)
     if not sys.modules[_TRAINER].model_supports_jit(model):
         raise NotApplicable(UNSUPPORTED)
-    return JitCompile(training, model)
+    return begun(JitCompile(training, model))
 
 
 IMPLEMENTATION = Implementation(lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)

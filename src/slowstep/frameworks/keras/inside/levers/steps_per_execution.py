@@ -27,7 +27,8 @@ from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._epochs import GroupedEpochs, ends_before_data, epochs_of, length_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, check_exchangeable, having, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, having, model_in_fit
+from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -49,8 +50,11 @@ class StepsPerExecution(TrainFunction):
     def __init__(self, training: Training, model: Any, steps: int, epochs: Any) -> None:
         self._training, self._steps, self._own = training, steps, int(model.steps_per_execution)
         super().__init__(training, model, {"steps_per_execution": steps}, settling=_SETTLING)
+        errors = sys.modules["tensorflow"].errors
         # Of a call that an operation has ended nobody knows how many updates it has made: none may be made again.
-        self._passed_on = (StopIteration, sys.modules["tensorflow"].errors.OpError)
+        self._passed_on = (StopIteration, errors.OpError)
+        # A function of one step fetches by `get_next()`, one of several finds nothing more.
+        self._ends = (StopIteration, errors.OutOfRangeError)
         self._groups = self._grouped(epochs)
 
     def ready(self) -> bool:
@@ -60,6 +64,7 @@ class StepsPerExecution(TrainFunction):
 
     def each_step(self) -> None:
         """Raises NotApplicable where the step could not be traced."""
+        self._broken = self._broken or self._groups.broken
         super().each_step()
         self._follow()
 
@@ -83,7 +88,7 @@ class StepsPerExecution(TrainFunction):
         return self._original is not None and self._broken is None
 
     def _is_wanted(self) -> bool:
-        return self._original is not None and self._groups.turns > 1
+        return self._groups.turns > 1
 
     def _called(self, iterator: Any) -> Any:
         began_ns = now()
@@ -93,15 +98,16 @@ class StepsPerExecution(TrainFunction):
         return result
 
     def _as_it_was(self, original: Any, iterator: Any) -> Any:
-        """All batches of the group, one by one."""
-        began_ns, result = now(), original(iterator)
-        for _ in range(self._groups.turns - 1):
+        """All batches of the group, one by one. Where the data end after the first, those that were made are told of."""
+        turns, began_ns, result, made = self._groups.turns, now(), original(iterator), 1
+        while made < turns:
             try:
                 result = original(iterator)
-            except StopIteration:
+            except self._ends:
                 break
-        if self._groups.turns > 1:
-            self._training.called_once(self._groups.turns, began_ns)
+            made += 1
+        if turns > 1:
+            self._training.called_once(made, began_ns)
         return result
 
 
@@ -120,7 +126,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose steps one call could make."""
     model, steps = model_in_fit(NO_FIT), read_steps(spec)
     check_exchangeable(model)
-    if model.run_eagerly:
+    if model.run_eagerly or runs_functions_eagerly():
         raise NotApplicable(EAGER)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)
@@ -131,7 +137,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if epochs is None:
         raise NotApplicable(NO_FIT)
     _check_length(epochs, steps)
-    return StepsPerExecution(training, model, steps, epochs)
+    return begun(StepsPerExecution(training, model, steps, epochs))
 
 
 LEVER = Lever(name="steps-per-execution", takes="N", long_steps="perhaps", read=read_steps)

@@ -15,12 +15,13 @@ class Asking:
     """A call that is about to be made, which fetches so many batches of an iterator.
 
     `is_last`: the last of its epoch is among them, as far as is known. `length_is_known`: the epoch ends after a known number of batches,
-    whatever the iterator gives.
+    whatever the iterator gives. `may_be_last`: nobody knows whether the next call will find anything.
     """
 
     iterator: Any
     batches: int = 1
     is_last: bool = False
+    may_be_last: bool = False
     length_is_known: bool = True
 
 
