@@ -18,6 +18,7 @@ from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind
 RULE = "many-host-steps"
 PROGRESS = Part("output", PartKind.PROGRESS_BAR, "ProgbarLogger.on_train_batch_end")
 CALLBACK = Part("output", PartKind.CALLBACK, "Plot.on_train_batch_end", CodePlace("train.py", 30))
+START = Part("preprocess", PartKind.LOADER_START)
 VALIDATION = Part("output", PartKind.VALIDATION)
 
 
@@ -95,9 +96,18 @@ def test_of_calls_that_make_several_steps_as_many_more_are_to_be_made():
 
 @pytest.mark.parametrize(("epoch", "together"), [(100, 16), (10, 8), (3, 2)])
 def test_no_call_is_to_make_more_steps_than_an_epoch_has(epoch, together):
-    start = Part("preprocess", PartKind.LOADER_START)
+    assert values(finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: every(epoch, 1.0, 400)})))["steps in a call assumed"] == together
 
-    assert values(finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, start: every(epoch, 1.0, 400)})))["steps in a call assumed"] == together
+
+def test_the_last_call_of_an_epoch_may_make_fewer_steps_and_saves_less():
+    removed_ns = judged(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: every(3, 1.0, 400)})).counterfactual.expected.removed_ns
+
+    # Two calls instead of three.
+    assert removed_ns.mean() == pytest.approx((1.5e6 + STEP_IN_A_CALL.value) / 3)
+
+
+def test_of_epochs_of_one_batch_no_two_steps_are_made_in_a_call():
+    assert answer_of(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: 1.0})) is None
 
 
 @pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"asynchronous": True}])

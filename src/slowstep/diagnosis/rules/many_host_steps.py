@@ -10,7 +10,7 @@ Why it costs:
 How the gain is predicted:
     r is what lies between two calls in the usual step, and what starts a call (no more than four fifths of one: of the smallest models the
     rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
-    left of it, at most 64, and as many as an epoch has. At worst callbacks take as long for N batches as for each, and the loop is as fast
+    left of it, at most 64, and as many as an epoch has, whose last call may be of fewer. At worst callbacks take as long for N batches as for each, and the loop is as fast
     as in the fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest
     stage of a tf.data pipeline, need per step.
 When it is wrong:
@@ -24,6 +24,7 @@ What to try:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ NAME = "many-host-steps"
 # Less than this of the step is left between calls: more steps in a call gain no more that shows.
 ENOUGH = 0.05
 # Callbacks see one batch in so many, and an epoch is to have several calls.
-MOST = 64
+POWERS = (2, 4, 8, 16, 32, 64)
 # The loop as it is where nothing holds it up.
 FASTEST_QUARTER = 25
 # What a framework's loop does by itself, whatever the script asks for beside it; what has no name is charged to the line that calls it.
@@ -74,16 +75,32 @@ class Between:
         return float(np.median(self.own + self.callbacks))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Together:
+    """How many of today's calls, which make `own` steps each, are made in one, and what share of the calls is left then."""
+
+    own: int
+    turns: int
+    left: float
+
+    @property
+    def steps(self) -> int:
+        """How many a call makes."""
+        return self.own * self.turns
+
+
 def judge(m: Measurements) -> Answer:
     """Whether what a framework's loop does between two calls holds the step, where each call makes one."""
     is_of_loop = m.training.reads is not None and m.training.words.has(Remedy.STEPS_TOGETHER)
     if m.trainer.has_optimizers or m.trainer.is_asynchronous or not is_of_loop:
         return None
-    between, own_steps = _between(m), max(round(m.trainer.updates_per_step), 1)
-    turns = _turns(m, between.usual_ns + between.spared_ns)
-    counterfactual = _counterfactual(m, between, turns, own_steps)
+    between = _between(m)
+    together = _together(m, between.usual_ns + between.spared_ns)
+    if together is None:
+        return None
+    counterfactual = _counterfactual(m, between, together)
     share = share_interval(m, counterfactual.expected.removed_ns)
-    return _judged(m, between, (own_steps, turns), counterfactual) if share[0] >= CLAIM else None
+    return _judged(m, between, together, counterfactual) if share[0] >= CLAIM else None
 
 
 def _between(m: Measurements) -> Between:
@@ -97,8 +114,7 @@ def _between(m: Measurements) -> Between:
     return Between(parts=parts, own=own, callbacks=callbacks if is_small else np.zeros_like(own), calls=calls, spared_ns=spared_ns)
 
 
-def _judged(m: Measurements, between: Between, steps: tuple[int, int], counterfactual: Counterfactual) -> Judged:
-    own_steps, turns = steps
+def _judged(m: Measurements, between: Between, together: Together, counterfactual: Counterfactual) -> Judged:
     share, low, high = share_interval(m, counterfactual.expected.removed_ns)
     least, most = (share_interval(m, case.removed_ns) for case in (counterfactual.pessimistic, counterfactual.optimistic))
     finding = Finding(
@@ -110,40 +126,42 @@ def _judged(m: Measurements, between: Between, steps: tuple[int, int], counterfa
         share_low=min(low, least[1]),
         share_high=max(high, most[2]),
         claims=(*between.parts, piece(UPDATES, NAME)),
-        evidence=(*_evidence(between, own_steps, own_steps * turns), saved_by(m, counterfactual)),
+        evidence=(*_evidence(between, together), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
-        fixes=_fixes(m, between, own_steps * turns),
+        fixes=_fixes(m, between, together.steps),
         # A progress bar or a small callback is one of the things that short steps have too much of.
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _evidence(between: Between, own_steps: int, steps: int) -> tuple[Evidence, ...]:
+def _evidence(between: Between, together: Together) -> tuple[Evidence, ...]:
     where = "in the usual step"
     return (
         Evidence(name="between two calls", value=between.usual_ns / 1e6, unit="ms", where=where),
         Evidence(name="callbacks of it", value=float(np.median(between.callbacks)) / 1e6, unit="ms"),
         Evidence(name="a call", value=float(np.median(between.calls)) / 1e6, unit="ms", where=where),
         Evidence(name="starting a call, assumed", value=between.spared_ns / 1e6, unit="ms"),
-        Evidence(name="steps in a call", value=own_steps, unit="steps"),
-        Evidence(name="steps in a call assumed", value=steps, unit="steps"),
+        Evidence(name="steps in a call", value=together.own, unit="steps"),
+        Evidence(name="steps in a call assumed", value=together.steps, unit="steps"),
     )
 
 
-def _turns(m: Measurements, once_ns: float) -> int:
-    """How many of today's calls one is to make, where so much is done once in a call."""
+def _together(m: Measurements, once_ns: float) -> Together | None:
+    """How many of today's calls one is to make, where so much is done once in a call; None where an epoch is one."""
     left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
-    turns, most = 2, _most_turns(m)
-    while 2 * turns <= most and once_ns / turns > ENOUGH * left:
-        turns *= 2
-    return turns
+    own, epoch = max(round(m.trainer.updates_per_step), 1), _calls_of_epoch(m)
+    may = [turns for turns in POWERS if epoch is None or turns <= epoch]
+    if not may:
+        return None
+    turns = next((turns for turns in may if once_ns / turns <= ENOUGH * left), may[-1])
+    return Together(own=own, turns=turns, left=1 / turns if epoch is None else math.ceil(epoch / turns) / epoch)
 
 
-def _most_turns(m: Measurements) -> int:
-    """No call goes on into the next epoch: as many steps as a pass over the input has, where passes were seen to begin."""
-    begun = int(np.count_nonzero(m.ledger.of("preprocess", PartKind.LOADER_START)))
-    return min(MOST, m.steps.count // begun) if begun else MOST
+def _calls_of_epoch(m: Measurements) -> int | None:
+    """No call goes on into the next epoch: how many a pass over the input usually has, where passes were seen to begin."""
+    begun = np.flatnonzero(m.ledger.of("preprocess", PartKind.LOADER_START))
+    return round(float(np.median(np.diff(begun)))) if begun.size > 1 else None
 
 
 def _usual(per_step: Floats) -> Floats:
@@ -151,9 +169,9 @@ def _usual(per_step: Floats) -> Floats:
     return np.asarray(np.minimum(per_step, np.median(per_step)))
 
 
-def _counterfactual(m: Measurements, between: Between, turns: int, own_steps: int) -> Counterfactual:
+def _counterfactual(m: Measurements, between: Between, together: Together) -> Counterfactual:
     spared_low, spared_high = SPARED.bounds
-    once = 1 - 1 / turns
+    once = 1 - together.left
     beside, delay = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute", PartKind.CORE_WAIT)
     delay_share = delay / m.ledger.total("compute")
 
@@ -165,7 +183,7 @@ def _counterfactual(m: Measurements, between: Between, turns: int, own_steps: in
     usual = _usual(between.own + between.callbacks)
     fastest = np.minimum(between.own, np.percentile(between.own, FASTEST_QUARTER))
     return Counterfactual(
-        assumes=f"{own_steps * turns} steps were made in one call, with callbacks once for all of them",
+        assumes=f"{together.steps} steps were made in one call, with callbacks once for all of them",
         expected=case(usual, SPARED.value, beside),
         pessimistic=case(fastest, spared_low, PESSIMISTIC_BESIDE * beside),
         optimistic=case(usual, spared_high, beside, MOST_OF_CALL_OPTIMISTIC),
