@@ -22,10 +22,10 @@ START = Part("preprocess", PartKind.LOADER_START)
 VALIDATION = Part("output", PartKind.VALIDATION)
 
 
-def fitted(call_ms: Any, ledger: dict[Part, Any], *, words: str = "keras", asynchronous: bool = False, **changes: Any) -> Measurements:
+def fitted(call_ms: Any, ledger: dict[Part, Any], *, words: str = "keras", said: Any = None, **changes: Any) -> Measurements:
     """A training whose steps are one call each, with what is between two calls."""
     nothing = dict.fromkeys(HEALTHY, 0.0)
-    facts = {"framework": "keras", "optimizers": False, "asynchronous": asynchronous}
+    facts = {"framework": "keras", "optimizers": False, "asynchronous": False} | (said or {})
     return measurements(
         ledger=nothing | {UPDATES: call_ms} | ledger,
         notes={"facts": facts},
@@ -99,6 +99,19 @@ def test_no_call_is_to_make_more_steps_than_an_epoch_has(epoch, together):
     assert values(finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: every(epoch, 1.0, 400)})))["steps in a call assumed"] == together
 
 
+@pytest.mark.parametrize(("asked", "own", "together"), [(6, 1, 6), (15, 1, 15), (1000, 1, 10), (100, 4, 100)])
+def test_a_call_makes_a_number_of_steps_that_divides_those_asked_for_of_an_epoch_whose_data_go_on(asked, own, together):
+    calls = fitted(5.0, {}).trainer.all_updates.with_columns(updates=np.full(400, own))
+    found = finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5}, said={"steps_per_epoch": asked}, all_updates=calls))
+
+    assert values(found)["steps in a call assumed"] == together
+    assert f"where {together} divides steps_per_epoch" in found.fixes[0].text
+
+
+def test_where_no_number_divides_them_nothing_is_said():
+    assert answer_of(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5}, said={"steps_per_epoch": 67})) is None
+
+
 def test_the_last_call_of_an_epoch_may_make_fewer_steps_and_saves_less():
     removed_ns = judged(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: every(3, 1.0, 400)})).counterfactual.expected.removed_ns
 
@@ -110,7 +123,7 @@ def test_of_epochs_of_one_batch_no_two_steps_are_made_in_a_call():
     assert answer_of(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5, START: 1.0})) is None
 
 
-@pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"asynchronous": True}])
+@pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"said": {"asynchronous": True}}])
 def test_of_a_loop_of_the_scripts_own_and_of_calls_that_return_early_nothing_is_said(changes):
     assert answer_of(RULE, fitted(1.0, {NOT_ATTRIBUTED: 0.5}, **changes)) is None
 

@@ -10,16 +10,18 @@ Why it costs:
 How the gain is predicted:
     r is what lies between two calls in the usual step, and what starts a call (no more than four fifths of one: of the smallest models the
     rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
-    left of it, at most 64, and as many as an epoch has, whose last call may be of fewer. At worst callbacks take as long for N batches as for each, and the loop is as fast
-    as in the fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest
-    stage of a tf.data pipeline, need per step.
+    left of it, at most 64, and as many as an epoch has, whose last call may be of fewer. Where `steps_per_epoch` ends an epoch before its
+    data end, N is a number that divides that. At worst callbacks take as long for N batches as for each, and the loop is as fast as in the
+    fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest stage of a
+    tf.data pipeline, need per step.
 When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
     rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
     the interval has them. Where calls return before their work is done (an accelerator, JAX) it is not judged: nobody knows whether the
     device waits. Of a loop of the script's own it is not known what belongs to one step.
 What to try:
-    compile(steps_per_execution=N), a value that divides steps_per_epoch; a progress bar by epochs (verbose=2); larger batches.
+    compile(steps_per_execution=N), a value that divides steps_per_epoch, or fit trains on more batches than were asked for; a progress bar
+    by epochs (verbose=2); larger batches.
 """
 
 from __future__ import annotations
@@ -150,12 +152,15 @@ def _evidence(between: Between, together: Together) -> tuple[Evidence, ...]:
 def _together(m: Measurements, once_ns: float) -> Together | None:
     """How many of today's calls one is to make, where so much is done once in a call; None where an epoch is one."""
     left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
-    own, epoch = max(round(m.trainer.updates_per_step), 1), _calls_of_epoch(m)
-    may = [turns for turns in POWERS if epoch is None or turns <= epoch]
+    own, epoch, asked = max(round(m.trainer.updates_per_step), 1), _calls_of_epoch(m), m.trainer.steps_per_epoch
+    # Any other number would have an epoch train on more batches than were asked for.
+    of_any = POWERS if asked is None else [turns for turns in range(2, POWERS[-1] + 1) if asked % (own * turns) == 0]
+    may = [turns for turns in of_any if epoch is None or turns <= epoch]
     if not may:
         return None
     turns = next((turns for turns in may if once_ns / turns <= ENOUGH * left), may[-1])
-    return Together(own=own, turns=turns, left=1 / turns if epoch is None else math.ceil(epoch / turns) / epoch)
+    ends_whole = epoch is None or asked is not None
+    return Together(own=own, turns=turns, left=1 / turns if ends_whole else math.ceil(epoch / turns) / epoch)
 
 
 def _calls_of_epoch(m: Measurements) -> int | None:
@@ -193,7 +198,10 @@ def _counterfactual(m: Measurements, between: Between, together: Together) -> Co
 def _fixes(m: Measurements, between: Between, steps: int) -> tuple[Fix, ...]:
     words = m.training.words
     once = f"callbacks on batches are then called once in {steps}, with the logs of the last"
-    together = Fix(text=f"{words.advise(Remedy.STEPS_TOGETHER, steps)}: {once}", lever=steps_per_execution(steps))
+    together = Fix(
+        text=f"{words.advise(Remedy.STEPS_TOGETHER, steps)}, where {steps} divides steps_per_epoch: {once}",
+        lever=steps_per_execution(steps),
+    )
     bars = [part for part in between.parts if part.kind is PartKind.PROGRESS_BAR]
     if m.ledger.share_of(*bars) < CLAIM or not words.has(Remedy.PROGRESS_BAR):
         return (together,)

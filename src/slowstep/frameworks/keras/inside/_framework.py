@@ -65,7 +65,8 @@ class Keras(Framework):
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes, which that is, and what `fit` reads."""
-        own = {"waits_inside": self.waits_inside, "computes_with": backend_name() or None, "reads": self.given.kind}
+        given = {"reads": self.given.kind, "steps_per_epoch": self.given.steps_per_epoch}
+        own = {"waits_inside": self.waits_inside, "computes_with": backend_name() or None, **given}
         return backend().facts() | own
 
     def trainer(self) -> Any:
