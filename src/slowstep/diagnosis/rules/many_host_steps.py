@@ -151,16 +151,17 @@ def _evidence(between: Between, together: Together) -> tuple[Evidence, ...]:
 
 def _together(m: Measurements, once_ns: float) -> Together | None:
     """How many of today's calls one is to make, where so much is done once in a call; None where an epoch is one."""
-    left = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
+    rest_ns = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
     own, epoch, asked = max(round(m.trainer.updates_per_step), 1), _calls_of_epoch(m), m.trainer.steps_per_epoch
     # Any other number would have an epoch train on more batches than were asked for.
-    of_any = POWERS if asked is None else [turns for turns in range(2, POWERS[-1] + 1) if asked % (own * turns) == 0]
+    of_any = POWERS if asked is None else tuple(turns for turns in range(2, POWERS[-1] + 1) if asked % (own * turns) == 0)
     may = [turns for turns in of_any if epoch is None or turns <= epoch]
     if not may:
         return None
-    turns = next((turns for turns in may if once_ns / turns <= ENOUGH * left), may[-1])
-    ends_whole = epoch is None or asked is not None
-    return Together(own=own, turns=turns, left=1 / turns if ends_whole else math.ceil(epoch / turns) / epoch)
+    turns = next((turns for turns in may if once_ns / turns <= ENOUGH * rest_ns), may[-1])
+    # Where as many are asked for, the last call of an epoch makes as many as the others.
+    left = 1 / turns if epoch is None or asked is not None else math.ceil(epoch / turns) / epoch
+    return Together(own=own, turns=turns, left=left)
 
 
 def _calls_of_epoch(m: Measurements) -> int | None:
