@@ -9,6 +9,8 @@ import pytest
 
 from judged import answer_of, finding, judged, named, values
 from made_measurements import HEALTHY, every, measurements
+from slowstep.analyses.compute.dispatched import of_timed
+from slowstep.analyses.compute.timed_operations import measure_timed_operations
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration.compiling import STEP_IN_A_CALL
 from slowstep.diagnosis.engine import diagnose
@@ -18,6 +20,12 @@ from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind
 RULE = "many-host-steps"
 PROGRESS = Part("output", PartKind.PROGRESS_BAR, "ProgbarLogger.on_train_batch_end")
 CALLBACK = Part("output", PartKind.CALLBACK, "Plot.on_train_batch_end", CodePlace("train.py", 30))
+# A few operations of a step that were timed, of which nothing else matters.
+TIMED = dict.fromkeys(("above_low_ns", "above_four_times_ns", "above_sixteen_times_ns", "timing_ns", "delay_ns"), 0) | {
+    **dict.fromkeys(("at_ns", "wall_ns", "cpu_ns", "operations_ns", "operations_cpu_ns"), 5_000_000),
+    **dict.fromkeys(("low_ns", "short_gaps_ns", "gaps_ns", "capped_gaps_ns"), 10_000),
+    "asynchronous": False,
+}
 START = Part("preprocess", PartKind.LOADER_START)
 VALIDATION = Part("output", PartKind.VALIDATION)
 
@@ -126,6 +134,13 @@ def test_of_epochs_of_one_batch_no_two_steps_are_made_in_a_call():
 @pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"said": {"asynchronous": True}}])
 def test_of_a_loop_of_the_scripts_own_and_of_calls_that_return_early_nothing_is_said(changes):
     assert answer_of(RULE, fitted(1.0, {NOT_ATTRIBUTED: 0.5}, **changes)) is None
+
+
+@pytest.mark.parametrize(("operations", "is_judged"), [(6, True), (300, False)])
+def test_of_steps_that_run_operation_by_operation_nothing_is_said(operations, is_judged):
+    dispatched = of_timed(measure_timed_operations([TIMED | {"operations": operations}] * 5))
+
+    assert (RULE in named(fitted(5.0, {NOT_ATTRIBUTED: 1.5}, dispatched=dispatched))) is is_judged
 
 
 def test_what_makes_the_next_batch_meanwhile_bounds_the_gain():

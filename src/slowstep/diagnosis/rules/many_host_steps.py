@@ -18,7 +18,8 @@ When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
     rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
     the interval has them. Where calls return before their work is done (an accelerator, JAX) it is not judged: nobody knows whether the
-    device waits. Of a loop of the script's own it is not known what belongs to one step.
+    device waits. Nor is it where steps run eagerly, which is eager-step's. Of a loop of the script's own it is not known what belongs to
+    one step.
 What to try:
     compile(steps_per_execution=N), a value that divides steps_per_epoch, or fit trains on more batches than were asked for; a progress bar
     by epochs (verbose=2); larger batches.
@@ -94,6 +95,10 @@ class Together:
 def judge(m: Measurements) -> Answer:
     """Whether what a framework's loop does between two calls holds the step, where each call makes one."""
     is_of_loop = m.training.reads is not None and m.training.words.has(Remedy.STEPS_TOGETHER)
+    dispatched = m.compute.dispatched
+    if dispatched is not None and not dispatched.is_one_call:
+        # Steps that run operation by operation start no graph.
+        return None
     if m.trainer.has_optimizers or m.trainer.is_asynchronous or not is_of_loop:
         return None
     between = _between(m)
