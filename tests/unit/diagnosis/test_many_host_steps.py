@@ -82,6 +82,15 @@ def test_callbacks_that_hold_more_than_the_loop_itself_are_not_its():
     assert values(finding(RULE, long))["between two calls"] == pytest.approx(0.4)
 
 
+def test_callbacks_that_it_removes_are_its_own_and_count_once():
+    short, long = (fitted(5.0, {NOT_ATTRIBUTED: 0.4, CALLBACK: ms}) for ms in (0.5, 3.0))
+
+    assert CALLBACK in finding(RULE, short).claims
+    assert "slow-callback" not in [found.rule for found in diagnose(short).findings]
+    assert CALLBACK not in finding(RULE, long).claims
+    assert "slow-callback" in [found.rule for found in diagnose(long).findings]
+
+
 def test_beside_a_slow_callback_nothing_is_said_of_a_loop_that_takes_little():
     assert RULE not in named(fitted(50.0, {NOT_ATTRIBUTED: 0.4, CALLBACK: 30.0}))
 

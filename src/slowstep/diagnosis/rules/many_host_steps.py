@@ -66,7 +66,7 @@ MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = 0.80, 0.85
 class Between:
     """What lies between two calls, in ns per step: the loop's own, and small callbacks of the script's; and the calls."""
 
-    parts: tuple[Part, ...]  # the loop's own
+    parts: tuple[Part, ...]  # the loop's own, and callbacks that count with it
     own: Floats
     callbacks: Floats
     calls: Floats
@@ -113,12 +113,14 @@ def judge(m: Measurements) -> Answer:
 def _between(m: Measurements) -> Between:
     unnamed = (*m.ledger.parts_of("compute", *UNNAMED), *m.ledger.parts_of(UNATTRIBUTED, PartKind.UNATTRIBUTED))
     parts = (*m.ledger.parts_of("output", *LOOPS_OWN), *unnamed)
-    own, callbacks = m.ledger.of_parts(*parts), m.ledger.of("output", PartKind.CALLBACK)
+    scripts = m.ledger.parts_of("output", PartKind.CALLBACK)
+    own, callbacks = m.ledger.of_parts(*parts), m.ledger.of_parts(*scripts)
     calls = m.ledger.of_parts(UPDATES)
     spared_ns = min(SPARED.value, MOST_OF_CALL * float(np.median(calls)))
     # Larger ones are what holds the step by themselves.
-    is_small = np.median(callbacks) <= np.median(own) + spared_ns
-    return Between(parts=parts, own=own, callbacks=callbacks if is_small else np.zeros_like(own), calls=calls, spared_ns=spared_ns)
+    if np.median(callbacks) > np.median(own) + spared_ns:
+        return Between(parts=parts, own=own, callbacks=np.zeros_like(own), calls=calls, spared_ns=spared_ns)
+    return Between(parts=(*parts, *scripts), own=own, callbacks=callbacks, calls=calls, spared_ns=spared_ns)
 
 
 def _judged(m: Measurements, between: Between, together: Together, counterfactual: Counterfactual) -> Judged:
