@@ -158,10 +158,18 @@ def test_what_makes_the_next_batch_meanwhile_bounds_the_gain():
     assert finding(RULE, m).gain.predicted == pytest.approx(6.0 / 5.5, abs=0.01)
 
 
-def test_waits_for_a_core_go_with_what_is_spared_in_proportion():
+def test_waits_for_a_core_go_with_what_is_spared_of_the_calls_in_proportion():
     core_wait = Part("compute", PartKind.CORE_WAIT)
-    alone, queued = (judged(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.0, core_wait: ms})) for ms in (0.0, 5.0))
+    alone, queued = (judged(RULE, fitted(5.0, {PROGRESS: 1.0, core_wait: ms})) for ms in (0.0, 5.0))
 
-    assert values(queued.finding)["steps in a call assumed"] == values(alone.finding)["steps in a call assumed"]
-    assert queued.counterfactual.expected.delay_share == pytest.approx(0.5)
-    assert queued.counterfactual.expected.removed_ns.mean() == pytest.approx(2 * alone.counterfactual.expected.removed_ns.mean())
+    assert values(queued.finding)["steps in a call assumed"] == values(alone.finding)["steps in a call assumed"] == 8
+    # What lies between two calls waits in other stages.
+    more_ns = STEP_IN_A_CALL.value * 7 / 8
+    expected = queued.counterfactual.expected
+    assert expected.removed_ns.mean() == pytest.approx(alone.counterfactual.expected.removed_ns.mean() + more_ns)
+    assert expected.delay_share == pytest.approx(more_ns / expected.removed_ns.mean())
+
+
+@pytest.mark.parametrize("waited_ms", [0.0, 5.0])
+def test_of_steps_without_a_call_nothing_is_said(waited_ms):
+    assert answer_of(RULE, fitted(0.0, {PROGRESS: 1.0, Part("compute", PartKind.CORE_WAIT): waited_ms})) is None

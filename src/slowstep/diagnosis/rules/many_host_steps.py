@@ -12,8 +12,8 @@ How the gain is predicted:
     rest was left), less an N-th of both, which N steps take once. N is the smallest power of two with which a twentieth of the rest is
     left of it, at most 64, and as many as an epoch has, whose last call may be of fewer. Where `steps_per_epoch` ends an epoch before its
     data end, N is a number that divides that. At worst callbacks take as long for N batches as for each, and the loop is as fast as in the
-    fastest quarter of the steps. Waits for a core come with it, in proportion. B is what the loader's workers, or the slowest stage of a
-    tf.data pipeline, need per step.
+    fastest quarter of the steps. The calls' waits for a core come with what of them is spared, in proportion. B is what the loader's
+    workers, or the slowest stage of a tf.data pipeline, need per step.
 When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
     rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
@@ -38,7 +38,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
 from slowstep.diagnosis.evidence.made_beside import made_beside_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import steps_per_execution
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -103,7 +103,7 @@ def judge(m: Measurements) -> Answer:
         return None
     between = _between(m)
     together = _together(m, between.usual_ns + between.spared_ns)
-    if together is None:
+    if together is None or not between.calls.any():
         return None
     counterfactual = _counterfactual(m, between, together)
     share = share_interval(m, counterfactual.expected.removed_ns)
@@ -185,13 +185,15 @@ def _usual(per_step: Floats) -> Floats:
 def _counterfactual(m: Measurements, between: Between, together: Together) -> Counterfactual:
     spared_low, spared_high = SPARED.bounds
     once = 1 - together.left
-    beside, delay = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute", PartKind.CORE_WAIT)
-    delay_share = delay / m.ledger.total("compute")
+    beside, compute = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute")
+    # There is more of it than waits: the calls.
+    waited = compute / (compute - m.ledger.total("compute", PartKind.CORE_WAIT)) - 1
 
     def case(outside: Floats, spared_ns: float, beside_ns: float, most: float = MOST_OF_CALL) -> Case:
-        # What starts a call is there once in a call, however many steps it makes today. Its waits for a core go with all of it.
-        removed = (outside + np.minimum(spared_ns, most * between.calls)) * once / (1 - delay_share)
-        return Case(removed_ns=np.asarray(np.minimum(removed, m.step_ns)), concurrent_ns=beside_ns, delay_share=delay_share)
+        # What starts a call is there once in a call, however many steps it makes today. Its waits for a core go with it.
+        started = np.minimum(spared_ns, most * between.calls) * once
+        removed = np.asarray(np.minimum(outside * once + started * (1 + waited), m.step_ns))
+        return Case(removed_ns=removed, concurrent_ns=beside_ns, delay_share=share_queued(started * waited, removed))
 
     usual = _usual(between.own + between.callbacks)
     fastest = np.minimum(between.own, np.percentile(between.own, FASTEST_QUARTER))
