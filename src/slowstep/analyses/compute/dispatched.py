@@ -20,7 +20,8 @@ FEWEST_OPERATIONS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatched:
-    """All times are ns of the mean step, of `own_ns` that the thread works in it; waits for a core are in none of them.
+    """All times are ns of the mean step, of `own_ns` that the thread works in it. The thread's waits for a core are in none of them where
+    operations were timed; stacks do not tell these from its work, and `own_ns` is the whole step then.
 
     `handing_over` is the host's work on operations while nothing is computed, `kernels` what they compute.
     """

@@ -4,7 +4,8 @@ What it sees:
     Each step is one call of a framework's own training loop, which returns when its work is done. Python that is run once a call, whatever
     it computes, takes at least 3 % of the window: what the loop does from the end of one call to the begin of the next (its Python,
     progress bars, logs that are read back, small callbacks) in the usual step, the median, so that what comes once an epoch is none of it;
-    and of the call what starts a graph, as calibration.py has it. Callbacks that take longer than all of that are slow-callback's.
+    and of the call what starts a graph, as calibration/compiling.py has it. Callbacks that take longer than all of that are
+    slow-callback's.
 Why it costs:
     Python around a call takes as long for a step of half a millisecond as for one of a second, and nothing is computed meanwhile.
 How the gain is predicted:
