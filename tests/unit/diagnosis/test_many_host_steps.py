@@ -122,7 +122,7 @@ def test_a_call_makes_a_number_of_steps_that_divides_those_asked_for_of_an_epoch
     found = finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 1.5}, said={"steps_per_epoch": asked}, all_updates=calls))
 
     assert values(found)["steps in a call assumed"] == together
-    assert f"where {together} divides steps_per_epoch" in found.fixes[0].text
+    assert f"steps_per_execution={together}), which is to divide steps_per_epoch" in found.fixes[0].text
 
 
 def test_where_no_number_divides_them_nothing_is_said():
