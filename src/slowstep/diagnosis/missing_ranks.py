@@ -6,8 +6,8 @@ are reported as they are, but none of them can tell whether it waits for that on
 - the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`,
   `no trace here`);
 - a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict whether one is missing or
-  not (`healthy.py`: `_unseen`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait for that
-  one (`beside_missing` of a recorded rank, `late_one_may_be_missing` of a traced one);
+  not (`unseen_time.py`: `_in_sharing`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait
+  for that one (`beside_missing` of a recorded rank, `late_one_may_be_missing` of a traced one);
 - a rank that waits for a late one is told that another may be later still (`later_one_may_be_missing`);
 - who sets the pace is said of the ranks that were compared (`among_compared`), and what overlapping collectives would gain assumes that
   the others are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_others`). A rank that is here without

@@ -104,6 +104,22 @@ def test_waits_for_a_core_are_taken_for_neither_computing_nor_handing_over():
     assert finding(RULE, stepping(busy)).gain.predicted == pytest.approx(finding(RULE, stepping(SMALL)).gain.predicted, rel=0.02)
 
 
+def test_what_helpers_wait_for_cores_is_no_part_of_what_compiling_takes_away():
+    # Of 60 ms an operation waits 25 for helpers that get no core.
+    starved = {
+        **SMALL, "wall_ns": 60 * MS, "cpu_ns": 35 * MS, "operations_ns": 45 * MS, "operations_cpu_ns": 20 * MS, "helpers_cpu_ns": 0,
+        "above_low_ns": 5 * MS, "above_four_times_ns": 5 * MS, "above_sixteen_times_ns": 5 * MS, "gaps_ns": 15 * MS,
+    }  # fmt: skip
+    case = judged(RULE, stepping(starved)).counterfactual.expected
+
+    # 30 ms of handing over, less what five of 300 operations take and a fiftieth of all.
+    assert case.removed_ns.sum() / stepping(starved).step_ns.sum() == pytest.approx(30 * (1 - 5 / 300 - 0.02) / 60, rel=0.01)
+
+
+def test_nothing_is_said_where_waits_are_as_long_as_the_timed_steps():
+    assert answer_of(RULE, stepping({**SMALL, "delay_ns": 19 * MS})) is None
+
+
 def test_operations_that_return_before_they_are_done_are_not_judged():
     assert code_of(RULE, stepping({**SMALL, "asynchronous": True})) == "eager-and-asynchronous"
 

@@ -14,10 +14,14 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 
+# A step that is one call has fewer, with those that fetch its batch and look at what it gave.
+FEWEST_OPERATIONS = 10
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatched:
-    """All times are ns of the mean step, of `own_ns` that the thread works in it; waits for a core are in none of them.
+    """All times are ns of the mean step, of `own_ns` that the thread works in it. The thread's waits for a core are in none of them where
+    operations were timed; stacks do not tell these from its work, and `own_ns` is the whole step then.
 
     `handing_over` is the host's work on operations while nothing is computed, `kernels` what they compute.
     """
@@ -32,6 +36,11 @@ class Dispatched:
     def operations(self) -> float | None:
         """How many a step has; None where stacks tell."""
         return None if self.timed is None else self.timed.operations
+
+    @property
+    def is_one_call(self) -> bool:
+        """Whether there are no more than beside a step that is one call of a compiled function."""
+        return self.operations is not None and self.operations < FEWEST_OPERATIONS
 
 
 def find_dispatched(trainer: Trainer, steps: Steps, ledger: Ledger) -> Dispatched | None:

@@ -29,11 +29,10 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedOperations:
-    """From one update to the next, in the median of the timed ones, in ns; waits for a core are in none of it, those of operations' helpers
-    neither where these are known.
+    """From one update to the next, in the median of the timed ones, in ns; the thread's waits for a core are in none of it.
 
     `python` is the thread's Python between operations, `kernels` what the operations compute, also on other threads, and `own_ns` all that
-    the thread did, waits for input among it.
+    the thread did, as a ledger has it: waits for input are among it, and waits for helpers of operations that wait for a core.
     """
 
     timed: int
@@ -81,23 +80,22 @@ def measure_timed_operations(timed: Sequence[Mapping[str, Any]]) -> TimedOperati
             low=median("above_sixteen_times_ns") + low,
             high=median("above_low_ns") + high,
         ),
-        own_ns=float(np.median([_own_ns(note, wait) for note, wait in zip(timed, waits, strict=True)])),
+        own_ns=float(np.median([_own_ns(note) for note in timed])),
         is_asynchronous=any(note["asynchronous"] for note in timed),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long operations of a step waited for their helpers' work, in ns, and how long for cores that these were waiting for."""
+    """How long operations of a step waited for their helpers' work, in ns."""
 
     expected: float
     low: float
     high: float
-    starved: float
 
 
-def _own_ns(note: Mapping[str, Any], waits: Waits) -> float:
-    return float(note["wall_ns"] - (note.get("delay_ns") or 0) - note["timing_ns"]) - waits.starved
+def _own_ns(note: Mapping[str, Any]) -> float:
+    return float(note["wall_ns"] - (note.get("delay_ns") or 0) - note["timing_ns"])
 
 
 def _waits_of_operations(note: Mapping[str, Any]) -> Waits:
@@ -115,4 +113,4 @@ def _waits_of_operations(note: Mapping[str, Any]) -> Waits:
     # Older recordings do not have it.
     helped = note.get("helpers_cpu_ns")
     most = math.inf if helped is None else float(helped)
-    return Waits(min(expected, most), min(low, most), min(high, most), starved=max(expected - most, 0.0))
+    return Waits(min(expected, most), min(low, most), min(high, most))

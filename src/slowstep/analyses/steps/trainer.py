@@ -97,6 +97,12 @@ class Trainer:
         return bool(self.facts.notes["facts"].get("asynchronous"))
 
     @property
+    def steps_per_epoch(self) -> int | None:
+        """After how many batches the framework's own loop ends an epoch though its data go on, or what divides all such; None of others."""
+        asked: int | None = self.facts.notes["facts"].get("steps_per_epoch")
+        return asked
+
+    @property
     def updates_per_step(self) -> float:
         """How often a call of what trains changes the parameters, on average: more than once where a framework makes several at once."""
         mean = self.all_updates.filter(pl.col("optimizer") == self.optimizer)["updates"].mean()

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.compute.dispatched import Dispatched
+from slowstep.analyses.compute.dispatched import FEWEST_OPERATIONS, Dispatched
 from slowstep.analyses.compute.timed_operations import TimedOperations
 from slowstep.analyses.events.parts import piece
 from slowstep.analyses.ledger.by_operation import ByOperation
@@ -54,8 +54,6 @@ from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "eager-step"
-# A step that is one call has fewer, with those that fetch its batch and look at what it gave.
-FEWEST_OPERATIONS = 10
 # Fewer timed steps may be those that are not like the others: an epoch's last, one with a validation.
 FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
@@ -79,7 +77,7 @@ def judge(m: Measurements) -> Answer:
     """Whether dispatching operations one by one holds the step."""
     dispatched = m.compute.dispatched
     # A framework that has no other way to compute tells of none, and what is a call of a compiled function is none of it.
-    if dispatched is None or (dispatched.operations is not None and dispatched.operations < FEWEST_OPERATIONS):
+    if dispatched is None or dispatched.is_one_call or dispatched.own_ns <= 0:
         return None
     timed = dispatched.timed
     if timed is not None and timed.is_asynchronous:
@@ -206,7 +204,7 @@ def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
     compute, delay = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     own = float((m.step_ns - m.ledger.of("preprocess", PartKind.CORE_WAIT) - delay).sum())
     of_own = float((compute - delay).sum())
-    share = min(removed_ns / max(dispatched.own_ns, 1.0) * own / of_own, 1.0) if of_own > 0 else 0.0
+    share = min(removed_ns / dispatched.own_ns * own / of_own, 1.0) if of_own > 0 else 0.0
     removed: Floats = np.asarray(compute * share)
     delayed = float(delay.sum() / compute.sum()) if compute.any() else 0.0
     return Case(removed_ns=removed, concurrent_ns=made_beside_ns(m, float(removed.mean())), delay_share=delayed)

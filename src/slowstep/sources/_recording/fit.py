@@ -215,6 +215,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "waits_inside": bool,
         "computes_with": str,
         "reads": str,
+        "steps_per_epoch": int,
         "cuda_available": bool,
         "threads": int,
         "accelerators": dict[str, int],

@@ -25,8 +25,9 @@ KINDS = {
 
 
 class EpochIterator:
-    def __init__(self, adapter: str) -> None:
+    def __init__(self, adapter: str, asked: int | None = None, batches: int | None = None) -> None:
         self.data_adapter = type(adapter, (), {})()
+        self.steps_per_epoch, self._num_batches = asked, batches
 
 
 class CallbackList:
@@ -40,9 +41,9 @@ def framework() -> Iterator[Keras]:
     FRAMEWORK.forget()
 
 
-def fit_once(framework: Keras, adapter: str, validation: str | None = None) -> bool:
+def fit_once(framework: Keras, adapter: str, validation: str | None = None, **of_epoch: int) -> bool:
     """As `fit` does: whether what is known has changed with its first batch."""
-    epoch_iterator = EpochIterator(adapter)
+    epoch_iterator = EpochIterator(adapter, **of_epoch)
     callbacks = CallbackList()
     has_changed = framework.runs(callbacks, sys._getframe())
     if validation is not None:
@@ -71,6 +72,14 @@ def test_of_several_kinds_none_is_known(framework):
 
     assert said == [True, True, False]
     assert framework.given.kind is None
+
+
+def test_how_many_steps_were_asked_for_of_an_epoch_is_known_where_its_data_go_on(framework):
+    said = [fit_once(framework, "TFDatasetAdapter", **of) for of in ({"asked": 20}, {"asked": 50, "batches": 50}, {"asked": 30})]
+
+    assert said == [True, False, True]
+    # What divides both.
+    assert framework.facts()["steps_per_epoch"] == 10
 
 
 def test_an_adapter_of_the_scripts_own_is_of_no_known_kind(framework):

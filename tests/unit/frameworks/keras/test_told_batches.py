@@ -14,9 +14,10 @@ import pytest
 
 from recorded import make_folder
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK as JAX
+from slowstep.frameworks.keras.inside import _framework as framework
 from slowstep.frameworks.keras.inside import fit
 from slowstep.record.experiment.switch import Switch
-from slowstep.record.framework import told_by_others
+from slowstep.record.framework import NO_FRAMEWORK, told_by_others
 from slowstep.record.recorder import Recorder
 
 
@@ -197,6 +198,21 @@ def test_of_calls_and_eager_updates_those_are_the_steps_that_are_far_more(instal
         said.append(fit.FRAMEWORK.has_optimizers)
 
     assert said == [*[False] * 3, *[False] * 6, True, *[True] * 11, False]
+
+
+def test_what_a_short_fit_has_read_is_not_said_of_a_loop_of_train_on_batch_after_it(install, monkeypatch):
+    install()
+    monkeypatch.setattr(framework, "backend", lambda: NO_FRAMEWORK)
+    callbacks, said = CallbackList(Model()), []
+    for batch in range(2):
+        callbacks.on_train_batch_begin(batch)
+        callbacks.on_train_batch_end(batch)
+    fit.FRAMEWORK.given.kind = "arrays"
+    for _ in range(5):
+        Model().train_on_batch([])
+        said.append(fit.FRAMEWORK.facts()["reads"])
+
+    assert said == [*["arrays"] * 4, None]
 
 
 @pytest.mark.parametrize(("running", "told"), [("fit", True), ("train_on_batch", True), ("evaluate", False), (None, False)])

@@ -24,7 +24,8 @@ class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
     `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
-    callbacks of the `fit` that was told of a batch last; `given` is what each `fit` was given. What it knows is of one recording.
+    callbacks of the `fit` that was told of a batch last; `given` is what each `fit` was given, and `by_script` tells that most calls
+    are none of a `fit`, but of a loop of the script's own. What it knows is of one recording.
     """
 
     name = "keras"
@@ -48,6 +49,7 @@ class Keras(Framework):
         self.has_optimizers = False
         self.running: weakref.ref[Any] | None = None
         self.given = GivenInput()
+        self.by_script = False
 
     def runs(self, callbacks: Any, loop: FrameType) -> bool:
         """A `fit` with this list of callbacks, in this frame, is told of a batch. Whether that changes what `facts` says."""
@@ -65,8 +67,9 @@ class Keras(Framework):
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes, which that is, and what `fit` reads."""
-        own = {"waits_inside": self.waits_inside, "computes_with": backend_name() or None, "reads": self.given.kind}
-        return backend().facts() | own
+        given = (None, None) if self.by_script else (self.given.kind, self.given.steps_per_epoch)
+        own = {"waits_inside": self.waits_inside, "computes_with": backend_name() or None}
+        return backend().facts() | own | dict(zip(("reads", "steps_per_epoch"), given, strict=True))
 
     def trainer(self) -> Any:
         """The model whose `fit` runs: of the same class whatever computes, but by another module."""

@@ -43,7 +43,7 @@ class TrainBatches:
         self._dispatches = recorder.shared(Dispatches) if backend_name() == TENSORFLOW else None
         self._asked = recorder.shared(AskedIterators)
         self._begun = BegunBatches()
-        self._called = self._eager = 0
+        self._called = self._on_batch = self._eager = 0
         recorder.forgetters.append(self._begun.forget)
 
     def begins_in_fit(self, callbacks: Any, batch: int, loop: FrameType) -> None:
@@ -105,9 +105,17 @@ class TrainBatches:
         # Of two that are called in turns, now one is ahead and now the other.
         if more > 2 * fewer:
             has_optimizers = not has_optimizers
-        if self._recorder.live[0] and (waits_inside, has_optimizers) != (FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers):
-            FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers = waits_inside, has_optimizers
+        found = waits_inside, has_optimizers, self._is_by_script()
+        if self._recorder.live[0] and found != (FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers, FRAMEWORK.by_script):
+            FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers, FRAMEWORK.by_script = found
             self.updates.note_facts()
+
+    def _is_by_script(self) -> bool:
+        """Whether a `fit` told what it reads, and most calls are none of its."""
+        if FRAMEWORK.given.kind is None:
+            return False
+        fewer, more = sorted((self._on_batch, self._called - self._on_batch))
+        return FRAMEWORK.by_script if more <= 2 * fewer else self._on_batch == more
 
     def leave(self, key: Any) -> int:
         """The call that trains is over, with a result or without. When it began."""
@@ -119,6 +127,7 @@ class TrainBatches:
         ended_ns = now()
         try:
             self._called += 1
+            self._on_batch += 1
             self._keep_facts()
             self.updates.called(model, began_ns, ended_ns)
             self._look_at_operations(model, began_ns)
