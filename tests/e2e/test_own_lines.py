@@ -46,5 +46,5 @@ def test_the_lines_of_a_written_out_loop_are_one_part_and_may_be_vectorised(work
     report = json.loads(target.read_text())
     finding = report["findings"][0]
     assert (report["verdict"]["state"], finding["rule"]) == ("bottleneck", "slow-callback"), report["verdict"]["summary"]
-    assert finding["title"].startswith("lines 16-21 (train.py) run on the training thread"), finding["title"]
+    assert finding["title"].startswith("train.py:16-21 run on the training thread"), finding["title"]
     assert finding["fixes"][0]["text"] == "write the loop in lines 16-21 as operations on whole tensors or arrays"
