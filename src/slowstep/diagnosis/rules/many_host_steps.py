@@ -37,6 +37,7 @@ from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
+from slowstep.diagnosis.evidence.input_passes import steps_of_pass
 from slowstep.diagnosis.evidence.made_beside import made_beside_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
@@ -160,9 +161,10 @@ def _evidence(between: Between, together: Together) -> tuple[Evidence, ...]:
 def _together(m: Measurements, once_ns: float) -> Together | None:
     """How many of today's calls one is to make, where so much is done once in a call; None where an epoch is one."""
     rest_ns = float(np.median(m.step_ns - m.machine.delay_ns)) - once_ns
-    own, epoch, asked = max(round(m.trainer.updates_per_step), 1), _calls_of_epoch(m), m.trainer.steps_per_epoch
+    own, epoch, asked = max(round(m.trainer.updates_per_step), 1), steps_of_pass(m), m.trainer.steps_per_epoch
     # Any other number would have an epoch train on more batches than were asked for.
     of_any = POWERS if asked is None else tuple(turns for turns in range(2, POWERS[-1] + 1) if asked % (own * turns) == 0)
+    # No call goes on into the next epoch.
     may = [turns for turns in of_any if epoch is None or turns <= epoch]
     if not may:
         return None
@@ -170,12 +172,6 @@ def _together(m: Measurements, once_ns: float) -> Together | None:
     # Where as many are asked for, the last call of an epoch makes as many as the others.
     left = 1 / turns if epoch is None or asked is not None else math.ceil(epoch / turns) / epoch
     return Together(own=own, turns=turns, left=left)
-
-
-def _calls_of_epoch(m: Measurements) -> int | None:
-    """No call goes on into the next epoch: how many a pass over the input usually has, where passes were seen to begin."""
-    begun = np.flatnonzero(m.ledger.of("preprocess", PartKind.LOADER_START))
-    return round(float(np.median(np.diff(begun)))) if begun.size > 1 else None
 
 
 def _usual(per_step: Floats) -> Floats:

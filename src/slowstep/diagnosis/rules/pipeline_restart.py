@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_passes import steps_of_pass
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -52,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the input pipeline is started anew every {_steps(m.steps.count / begun)}: {format_share(share)} of the time",
+        title=f"the input pipeline is started anew every {_steps(steps_of_pass(m) or 1)}: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -70,8 +71,8 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _steps(each: float) -> str:
-    return "step" if round(each) <= 1 else f"{each:.0f} steps"
+def _steps(each: int) -> str:
+    return "step" if each <= 1 else f"{each} steps"
 
 
 RULE = Rule(
