@@ -35,7 +35,11 @@ def takes_color(stream: TextIO) -> bool:
 
 def takes_unicode(stream: TextIO) -> bool:
     """Whether it shows more than ASCII: Python writes UTF-8 in the C locale too, whose terminal may know no more."""
-    return (stream.encoding or "").lower().startswith("utf") and not _is_c_locale()
+    return _is_utf(stream) and not _is_c_locale()
+
+
+def _is_utf(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().startswith("utf")
 
 
 def _is_c_locale() -> bool:
@@ -48,8 +52,7 @@ def write_plainly(*streams: TextIO | None) -> None:
     """Have streams of this process written in what they can show, by whatever writes to them, and escaped what they cannot."""
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper) and not takes_unicode(stream):
-            is_utf = (stream.encoding or "").lower().startswith("utf")
-            stream.reconfigure(encoding="ascii" if is_utf else None, errors="backslashreplace")
+            stream.reconfigure(encoding="ascii" if _is_utf(stream) else None, errors="backslashreplace")
 
 
 def print_line(text: str, stream: TextIO) -> None:

@@ -84,7 +84,7 @@ def test_one_that_takes_the_document_is_named_for_the_recording(tmp_path, monkey
 def test_a_report_without_its_recording_is_exported_by_what_takes_the_document_only(tmp_path, monkeypatch, capsys):
     document = analyze([make_recording(tmp_path / "r", Training(steps=60, workers=1))])
     (tmp_path / "kept.json").write_text(json.dumps(document))
-    monkeypatch.setattr(export_options, "exporter_terms", lambda: exporter_terms() | {"title": ExporterTerms(TITLE.suffix, TITLE.writes)})
+    monkeypatch.setitem(export_options._KNOWN, "title", ExporterTerms(TITLE.suffix, TITLE.writes))
     monkeypatch.setattr(analyze_report, "exporters", lambda: exporters() | {"title": TITLE})
 
     command.analyze([tmp_path / "kept.json"], export="title", export_to=tmp_path / "out")

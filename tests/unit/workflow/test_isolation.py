@@ -72,7 +72,7 @@ def failing(error=ZeroDivisionError):
 
 
 def internal_error(report):
-    """The counter of faults; holds that the report is a valid one that can be drawn, and that nothing is called healthy."""
+    """The counter of faults; holds that the report is a valid one that can be drawn."""
     validate(json.loads(json.dumps(report)))
     assert INTERNAL_ERROR.name in render(report, width=100, color=False)
     (row,) = [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]

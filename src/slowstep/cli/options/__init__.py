@@ -1,1 +1,1 @@
-"""The options that commands share, and what is held against them before anything starts."""
+"""Options by what they are of, those that commands share among them, and what is held against them before anything starts."""

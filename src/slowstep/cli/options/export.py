@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from slowstep.cli.plugin_texts import exporter_terms
 from slowstep.errors import BadUsage
 
+_KNOWN: Final = exporter_terms()
+
 Export = Annotated[
     str | None,
     typer.Option(
         "--export",
-        metavar="|".join(exporter_terms()),
-        help=f"Write it for other programs. {' '.join(f'{name}: {each.writes}.' for name, each in exporter_terms().items())}",
+        metavar="|".join(_KNOWN),
+        help=f"Write it for other programs. {' '.join(f'{name}: {each.writes}.' for name, each in _KNOWN.items())}",
     ),
 ]
 ExportTo = Annotated[
@@ -23,15 +25,14 @@ ExportTo = Annotated[
     typer.Option(
         "--export-to",
         metavar="PATH",
-        help=f"Where; without it {' or '.join(f'TRACE{each.suffix}' for each in exporter_terms().values())} in the current folder.",
+        help=f"Where; without it {' or '.join(f'TRACE{each.suffix}' for each in _KNOWN.values())} in the current folder.",
     ),
 ]
 
 
 def check_export(name: str | None, place: Path | None) -> None:
     """Raises BadUsage for an exporter that there is not, and for a place without one."""
-    known = exporter_terms()
     if name is None and place is not None:
-        raise BadUsage(f"--export-to {place}: say what is to be written there, {' or '.join(f'--export {each}' for each in known)}.")
-    if name is not None and name not in known:
-        raise BadUsage(f"--export {name}: give {' or '.join(known)}.")
+        raise BadUsage(f"--export-to {place}: say what is to be written there, {' or '.join(f'--export {each}' for each in _KNOWN)}.")
+    if name is not None and name not in _KNOWN:
+        raise BadUsage(f"--export {name}: give {' or '.join(_KNOWN)}.")

@@ -11,9 +11,13 @@ from slowstep.prove.patch.source import NoPatch, ScriptSource, parsed
 
 PlainValue = bool | int | float | str | None
 
-# What does more than to give a value, and by which names what is called does: what follows may need that.
+# What does more than to give a value: what follows may need that. Any call may, but for those that people size a loader by.
 _DOES_MORE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-_TAKES_AWAY = frozenset(("next", "pop", "popitem", "setdefault"))
+_ONLY_GIVES = frozenset(
+    ("abs", "bool", "cpu_count", "float", "getattr", "getenv", "int", "len", "max", "min", "round", "sched_getaffinity", "str")
+)
+# Of a mapping, with a key; a queue's, which takes none, takes what it gives.
+_LOOKS_UP = "get"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ def _given(call: ast.Call, name: str, takes: Sequence[str], *, takes_any: bool) 
 
 def _does_more(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        called = node.func
-        return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in _TAKES_AWAY
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return called not in _ONLY_GIVES and not (called == _LOOKS_UP and node.args)
     return isinstance(node, _DOES_MORE)
 
 

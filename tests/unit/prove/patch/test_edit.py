@@ -74,6 +74,9 @@ def test_a_file_keeps_its_encoding(before: bytes, after: bytes) -> None:
         ("x = DataLoader(a for a in b)", "a generator"),
         ("x = DataLoader(a, num_workers=(n := 1), persistent_workers=True)", "does more than to give a value"),
         ("x = DataLoader(a, num_workers=c.pop('w', 1), persistent_workers=True, **c)", "does more than to give a value"),
+        ("x = DataLoader(a, num_workers=q.get(), persistent_workers=True)", "does more than to give a value"),
+        ("x = DataLoader(a, num_workers=int(f.readline()), persistent_workers=True)", "does more than to give a value"),
+        ("x = DataLoader(a, num_workers=next(n), persistent_workers=True)", "does more than to give a value"),
         ("x = DataLoader(a, num_workers=2, persistent_workers=True)", "given that already"),
         ("x = 1\rDataLoader(a)", "carriage return"),
         ("x = DataLoader(a", "cannot be read"),
@@ -83,6 +86,16 @@ def test_a_file_keeps_its_encoding(before: bytes, after: bytes) -> None:
 def test_what_cannot_be_told_from_the_source_is_not_changed(text: str, reason: str) -> None:
     with pytest.raises(NoPatch, match=reason):
         changed(text)
+
+
+@pytest.mark.parametrize(
+    "given", ["c.get('w', 1)", "int(os.environ.get('W', 1))", "min(8, os.cpu_count() or 1)", "args.workers // 2", "c['w']"]
+)
+def test_what_is_looked_up_or_computed_is_changed(given: str) -> None:
+    assert (
+        changed(f"x = DataLoader(a, num_workers={given}, persistent_workers=True)")
+        == b"x = DataLoader(a, num_workers=2, persistent_workers=True)"
+    )
 
 
 def test_what_the_call_does_not_take_is_not_given_to_it() -> None:
