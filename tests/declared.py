@@ -42,4 +42,4 @@ def judge_as_declared(rule: Rule, m: Measurements) -> Answer:
 def hold_rules_to_their_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has whoever asks the rules get such as raise Undeclared."""
     held = {name: replace(rule, judge=partial(judge_as_declared, rule)) for name, rule in law.rules().items()}
-    monkeypatch.setattr(law, "discover", lambda *_: held)
+    monkeypatch.setattr(law, "discover", lambda *_, **__: held)

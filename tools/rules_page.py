@@ -23,7 +23,7 @@ there has the fields, with units and meaning. Which reading of the machine is in
 
 def page() -> str:
     """The text of the page: a table for each stage."""
-    rules: dict[str, Rule] = discover(RULES, "RULE")
+    rules: dict[str, Rule] = discover(RULES, "RULE", in_folders=True)
     texts = {name: rule_text(name) for name in rules}
     return BEGINNING + "".join(_table(stage, meaning, rules, texts) for stage, meaning in STAGE_MEANING.items())
 

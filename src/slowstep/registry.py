@@ -18,25 +18,25 @@ Plugin = TypeVar("Plugin")
 
 
 @overload
-def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]: ...
+def discover(package_name: str, attribute: str, *, inside: str = "", in_folders: bool = False) -> dict[str, object]: ...
 
 
 @overload
-def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "") -> dict[str, Plugin]: ...
+def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "", in_folders: bool = False) -> dict[str, Plugin]: ...
 
 
-def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "") -> dict[str, Any]:
+def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "", in_folders: bool = False) -> dict[str, Any]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
     A module with several has a tuple of them under the attribute's plural (`HOOKS`). Modules whose name begins with an underscore are no
     plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`); a folder without it has
-    none.
+    none. Where they are sorted into folders, they are the files `in_folders`.
 
     Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its
     `kind`, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     folders = _folders(package_name)
-    return dict(_discovered(package_name, attribute, kind, inside, folders))  # type: ignore[arg-type]  # a class is hashable
+    return dict(_discovered(package_name, attribute, kind, inside, in_folders, folders))  # type: ignore[arg-type]  # a class is hashable
 
 
 def discover_whole(
@@ -94,10 +94,17 @@ def find_by_folder(package_name: str, folder: str, name: str, attribute: str, ki
 
 
 @cache
-def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
+def _discovered(
+    package_name: str, attribute: str, kind: type[Any], inside: str, in_folders: bool, folders: tuple[str, ...]
+) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
-    names = [f"{name}.{inside}" for name in _folders_of(package) if _is_there(package, f"{name}.{inside}")] if inside else _names(package)
+    if inside:
+        names = [f"{folder}.{inside}" for folder in _folders_of(package) if _is_there(package, f"{folder}.{inside}")]
+    elif in_folders:
+        names = [f"{folder}.{file}" for folder in _folders_of(package) for file in _files(package, folder)]
+    else:
+        names = _names(package)
     return _named((_imported(package, name) for name in names), attribute, kind)
 
 

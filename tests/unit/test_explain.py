@@ -88,12 +88,12 @@ def test_symbols_of_the_gain_are_explained_where_they_are_used():
 
 
 def test_names_are_those_that_the_plug_ins_give_themselves():
-    assert names_of_rules() == list(discover(RULES, "RULE"))
+    assert names_of_rules() == list(discover(RULES, "RULE", in_folders=True))
     assert names_of_levers() == list(known_levers())
 
 
 def test_stages_and_topics_of_rules_are_read_as_they_are():
-    for name, rule in discover(RULES, "RULE").items():
+    for name, rule in discover(RULES, "RULE", in_folders=True).items():
         stages, topics = rule_terms(name)
         assert topics == set(rule.topics)
         assert stages == rule.stages or (stages is None and rule.stages == STAGES)
@@ -126,7 +126,7 @@ def test_all_are_listed_by_stage_each_rule_once_and_those_that_judge_only_traces
     assert "slow-callback" in groups["Rules: output"]
     assert "launch-bound" in groups["Rules for traces only: compute"]
     *rules, (_, levers) = groups.items()
-    assert sorted(name for _, texts in rules for name in texts) == sorted(discover(RULES, "RULE"))
+    assert sorted(name for _, texts in rules for name in texts) == sorted(discover(RULES, "RULE", in_folders=True))
     assert set(levers) == set(known_levers())
 
 

@@ -15,10 +15,6 @@ from parsed import parsed
 ROOT = Path(slowstep.__path__[0])
 MOST_MODULES = 30
 MOST_LINES = 400
-# Folders that may hold more, and why.
-LARGE = {
-    "diagnosis/rules": "one problem a file, all of one form: they are looked up by name and grow with every problem that is known",
-}
 # Packages whose parts are each made alike, so that names of modules come back in them.
 ALIKE = {
     "frameworks": "each framework has the same rooms",
@@ -144,11 +140,7 @@ def _named_at_run_time(tree: ast.Module) -> Iterator[str]:
 def test_no_folder_holds_more_modules_than_one_can_look_over():
     counts = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) - 1 for folder in {path.parent for path in ROOT.rglob("*.py")}}
 
-    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES and folder not in LARGE} == {}
-
-
-def test_every_large_folder_that_is_named_is_one():
-    assert [folder for folder in LARGE if len([*(ROOT / folder).glob("*.py")]) - 1 <= MOST_MODULES] == []
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
 def test_no_module_is_longer_than_one_can_read_at_once():

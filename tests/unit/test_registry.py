@@ -171,3 +171,14 @@ def test_a_broken_module_is_an_error_each_time(package):
     for _ in range(2):
         with pytest.raises(DiscoveryError, match="cannot be imported"):
             discover(name, "RULE")
+
+
+def test_plug_ins_that_are_sorted_into_folders_are_found_in_each_folder_and_nowhere_else(package, tmp_path):
+    name = package(beside="1 / 0")
+    for path in ("one/thing", "two/other", "two/_shared"):
+        file = tmp_path / "plugged" / f"{path}.py"
+        file.parent.mkdir(exist_ok=True)
+        (file.parent / "__init__.py").touch()
+        file.write_text("1 / 0" if file.stem.startswith("_") else f"RULE = {path!r}")
+
+    assert discover(name, "RULE", in_folders=True) == {"other": "two/other", "thing": "one/thing"}

@@ -41,7 +41,7 @@ def _of(words: Collection[str], names: set[str]) -> set[str]:
 
 
 def _modules() -> list[Path]:
-    return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.py")) if path.stem not in OF_ONE_SOURCE]
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if path.stem not in OF_ONE_SOURCE]
 
 
 @pytest.mark.parametrize("path", _modules(), ids=lambda path: path.stem)

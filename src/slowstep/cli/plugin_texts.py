@@ -31,17 +31,17 @@ _EXPORTER: Final = "\nEXPORTER = Exporter("
 
 def names_of_rules() -> list[str]:
     """The names of all rules."""
-    return _names(_folder(RULES))
+    return _names_in(_folders_of_rules())
 
 
 def names_of_levers() -> list[str]:
     """The names of all levers."""
-    return sorted({name for folder in _folders_of_levers() for name in _names(folder)})
+    return _names_in(_folders_of_levers())
 
 
 def rule_text(name: str) -> str:
     """The docstring of a rule, by its name. Raises DiscoveryError for a broken file."""
-    return _docstring(_folder(RULES), name)
+    return _docstring(_that_has(_folders_of_rules(), name), name)
 
 
 class Terms(NamedTuple):
@@ -53,7 +53,7 @@ class Terms(NamedTuple):
 
 def rule_terms(name: str) -> Terms:
     """As its file has them. Raises DiscoveryError for one that has none that can be read."""
-    file = _file(_folder(RULES), name)
+    file = _file(_that_has(_folders_of_rules(), name), name)
     before, _, terms = _read(file).rpartition(_RULE)
     try:
         given = _arguments(terms)
@@ -106,14 +106,27 @@ def measured_topics(module: str) -> frozenset[str]:
 
 def lever_text(name: str) -> str:
     """The docstring of a lever, by its name. Raises DiscoveryError for a broken file."""
-    folders = _folders_of_levers()
-    return _docstring(next((folder for folder in folders if _file(folder, name).exists()), folders[0]), name)
+    return _docstring(_that_has(_folders_of_levers(), name), name)
+
+
+def _folders_of_rules() -> list[Path]:
+    """Rules are sorted into folders by what they are about."""
+    return sorted(path for path in _folder(RULES).iterdir() if (path / "__init__.py").exists())
 
 
 def _folders_of_levers() -> list[Path]:
     """That of what levers are, and each framework's."""
     of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
     return [_folder(_LEVERS), *of_frameworks]
+
+
+def _that_has(folders: Sequence[Path], name: str) -> Path:
+    """The folder that has the plug-in's file; the first where none has."""
+    return next((folder for folder in folders if _file(folder, name).exists()), folders[0])
+
+
+def _names_in(folders: Sequence[Path]) -> list[str]:
+    return sorted({name for folder in folders for name in _names(folder)})
 
 
 def _names(folder: Path) -> list[str]:

@@ -98,7 +98,7 @@ class Answers:
 
 def rules() -> dict[str, Rule]:
     """All rules, by name."""
-    return discover("slowstep.diagnosis.rules", "RULE", Rule)
+    return discover("slowstep.diagnosis.rules", "RULE", Rule, in_folders=True)
 
 
 def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[tuple[Rule, Answer]]:

@@ -11,7 +11,7 @@ from slowstep.analyses.job.late_rank import RankComparison, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.missing_ranks import assumed_of_others, compare_with_others
 from slowstep.diagnosis.rule import CLAIM
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NAME, assumes
+from slowstep.diagnosis.rules.sharing.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_share

@@ -12,7 +12,7 @@ FACTS: Final = ("name", "framework", "device", "cores", "ranks", "batch_size", "
 # Facts of the machine: with another one the ratio is the machine's as much as the training's.
 MACHINE: Final = ("device", "cores")
 
-# Of diagnosis/rules/foreign_load.py: the rule, and the evidence that has how much of the machine others used.
+# Of diagnosis/rules/machine/foreign_load.py: the rule, and the evidence that has how much of the machine others used.
 FOREIGN_LOAD: Final = "foreign-load"
 USED_BY_OTHERS: Final = "cores used by others"
 

@@ -25,7 +25,7 @@ from slowstep.diagnosis.among_ranks import (
 )
 from slowstep.diagnosis.law import WAITS_FOR_RANK, Diagnosis, NextLimit
 from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING, LATER_ONE_MAY_BE_MISSING, RANKS_COMPARED
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
+from slowstep.diagnosis.rules.sharing.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.reasons import Reason, Wording

@@ -207,5 +207,5 @@ def test_what_rules_want_to_be_done_once_in_k_times_can_be(text):
 def test_rules_spell_no_lever_themselves():
     rules = Path(lever_specs.__file__).parent / "rules"
 
-    spelled = [path.name for path in sorted(rules.glob("*.py")) if re.search(r"(lever|bounded_by)=f?[\"']", path.read_text())]
+    spelled = [path.name for path in sorted(rules.rglob("*.py")) if re.search(r"(lever|bounded_by)=f?[\"']", path.read_text())]
     assert spelled == []

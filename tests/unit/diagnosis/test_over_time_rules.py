@@ -27,7 +27,7 @@ from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
+from slowstep.diagnosis.rules.input.iterator_recreated import MOST_BY_LISTS
 from slowstep.findings import NotJudged
 from slowstep.parts import BACKWARD, BODY, COLLECTION, MODELS, NOT_ATTRIBUTED, OPTIMIZER, VALIDATION, Part, PartKind
 from slowstep.timeline.timeline import Frame

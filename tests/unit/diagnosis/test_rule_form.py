@@ -14,8 +14,13 @@ from slowstep.diagnosis.law import rules
 from slowstep.stages import STAGES
 
 HEADINGS = ["What it sees:", "Why it costs:", "How the gain is predicted:", "When it is wrong:", "What to try:"]
-FILES = sorted(path.stem for path in Path(package.__path__[0]).glob("[!_]*.py"))
+FILES = sorted(f"{path.parent.name}.{path.stem}" for path in Path(package.__path__[0]).glob("*/[!_]*.py"))
 CURES = re.compile(r"\b(use|add|set|increase|vectorise|try|should|must|move|fix|instead|persistent_workers)\b|=", re.IGNORECASE)
+
+
+def _rule(file: str) -> str:
+    """What the rule of a file is called, without the folder that it is in."""
+    return file.partition(".")[2].replace("_", "-")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -42,14 +47,14 @@ def test_a_rules_first_line_is_a_sentence_that_names_the_problem_and_no_cure(nam
 def test_a_rules_name_is_its_files_in_kebab_case(name):
     module = importlib.import_module(f"slowstep.diagnosis.rules.{name}")
 
-    assert module.RULE.name == module.NAME == name.replace("_", "-")
+    assert module.RULE.name == module.NAME == _rule(name)
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", module.NAME)
 
 
 def test_every_rule_is_found_and_may_blame_known_stages_only():
     found = rules()
 
-    assert sorted(found) == sorted(name.replace("_", "-") for name in FILES)
+    assert sorted(found) == sorted(map(_rule, FILES))
     assert len(found) >= 7
     for rule in found.values():
         assert rule.stages

@@ -7,7 +7,7 @@ from made_parts import span_part
 from slowstep.analyses.events.parts import FORWARD
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.slow_callback import judge
+from slowstep.diagnosis.rules.after_update.slow_callback import judge
 from slowstep.findings import NotJudged
 from slowstep.parts import VALIDATION
 

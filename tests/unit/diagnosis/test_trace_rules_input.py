@@ -11,7 +11,7 @@ from slowstep.analyses.events.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import input_wait
+from slowstep.diagnosis.rules.input import input_wait
 from slowstep.parts import Part
 from slowstep.stages import UNATTRIBUTED
 

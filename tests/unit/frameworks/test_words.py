@@ -18,7 +18,7 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.rules import full_precision_matmul
+from slowstep.diagnosis.rules.device import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop, words_of_profiler
 from slowstep.frameworks._profilers import OF_PROFILERS
 from slowstep.frameworks._remedies import Remedy

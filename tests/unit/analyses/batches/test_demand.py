@@ -9,7 +9,7 @@ from made_recordings import MS
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import too_few_workers
+from slowstep.diagnosis.rules.input import too_few_workers
 from slowstep.record.writing import format as fmt
 
 STEPS, MAKING_MS, STEP_MS = 60, (1.0, 48.0), (12.0, 40.0)

@@ -11,7 +11,7 @@ from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.frequent_validation import judge
+from slowstep.diagnosis.rules.after_update.frequent_validation import judge
 from slowstep.record.writing.format import STACK
 
 STEPS, EVERY = 100, 10

@@ -11,7 +11,7 @@ from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import blocking_checkpoint, growing_file
+from slowstep.diagnosis.rules.after_update import blocking_checkpoint, growing_file
 from slowstep.parts import Part, PartKind
 
 # A file of a checkpoint: its bytes, the ms that it takes, what writes it and the script's line that asks.

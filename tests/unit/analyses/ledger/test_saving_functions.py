@@ -11,7 +11,7 @@ from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import blocking_checkpoint, slow_callback
+from slowstep.diagnosis.rules.after_update import blocking_checkpoint, slow_callback
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.writing import format as fmt
 

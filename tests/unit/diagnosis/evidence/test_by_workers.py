@@ -14,7 +14,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.by_workers import handed_over, leave_most, made_by_workers
 from slowstep.diagnosis.evidence.input_side import InputSide, find_side
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import serial_loader
+from slowstep.diagnosis.rules.input import serial_loader
 
 
 @pytest.fixture

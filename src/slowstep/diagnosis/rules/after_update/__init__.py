@@ -1,0 +1,1 @@
+"""What keeps the next step waiting after an update."""

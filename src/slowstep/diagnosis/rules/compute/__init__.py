@@ -1,0 +1,1 @@
+"""What slows the computing itself: model, optimizer, Python."""

@@ -1,0 +1,1 @@
+"""What an accelerator waits for, or does in vain."""

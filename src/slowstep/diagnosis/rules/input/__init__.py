@@ -1,0 +1,1 @@
+"""What slows the input: reading, preprocessing, workers."""

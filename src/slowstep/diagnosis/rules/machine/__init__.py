@@ -1,0 +1,1 @@
+"""What the machine has too little of, or leaves idle."""

@@ -1,0 +1,1 @@
+"""What shows over many steps only."""

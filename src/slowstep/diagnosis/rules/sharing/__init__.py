@@ -1,0 +1,1 @@
+"""What ranks wait for while they share gradients."""
