@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Final, TextIO
 
 from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.plugin_texts import names_of_levers, names_of_rules
+from slowstep.close_names import close_names
 from slowstep.errors import BadUsage
 from slowstep.harmless import for_shell
 
@@ -59,7 +59,7 @@ def meant_words(words: Sequence[str], known: Sequence[str], options_of: Callable
         return (*_SYNONYMS[word], *rest)
     if shutil.which(first) is not None:
         return ("run", *words)
-    if close := difflib.get_close_matches(word, known, n=1):
+    if close := close_names(word, known, most=1):
         return (close[0], *rest)
     name = word.replace("_", "-")
     return ("explain", name) if not rest and name in {*names_of_rules(), *names_of_levers()} else None
