@@ -93,11 +93,15 @@ def offered(
         )
     command = for_shell(("slowstep", *meant))
     what = f"{words[0]} is no option of slowstep" if words[0].startswith("-") else f"there is no command {words[0]!r}"
-    source, screen = source or sys.stdin, screen or sys.stderr
-    if source is None or screen is None or not (source.isatty() and screen.isatty()):
-        raise BadUsage(f"{what}. Did you mean: {command}")
-    screen.write(f"slowstep: {what}. Did you mean: {command}\nRun that now? [y/N] ")
-    screen.flush()
-    if source.readline().strip().lower() not in _YES:
+    if not _agreed(f"{what}. Did you mean: {command}", source or sys.stdin, screen or sys.stderr):
         raise BadUsage("nothing was run.")
     return meant
+
+
+def _agreed(question: str, source: TextIO | None, screen: TextIO | None) -> bool:
+    """Whether somebody says yes. Raises BadUsage, with what would be asked, where nobody is there."""
+    if source is None or screen is None or not (source.isatty() and screen.isatty()):
+        raise BadUsage(question)
+    screen.write(f"slowstep: {question}\nRun that now? [y/N] ")
+    screen.flush()
+    return source.readline().strip().lower() in _YES
