@@ -12,8 +12,18 @@ import typer
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
+from slowstep.cli.options.recording import (
+    USUAL_CAPTURE,
+    CaptureOption,
+    ForOption,
+    LevelOption,
+    NoTitleOption,
+    StatusOption,
+    StepsOption,
+    StopOption,
+    WithOption,
+)
 from slowstep.cli.options.report import Json, Out, Verbose, Warmup
-from slowstep.cli.options.run import USUAL_CAPTURE, CaptureOption, For, Level, NoTitle, Status, Steps, Stop, With
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
@@ -66,17 +76,17 @@ class RunCommand(UserCommand):
 @app.command("run", cls=RunCommand, epilog=_EXAMPLES)
 def run(
     command: Annotated[list[str], typer.Argument(hidden=True)],
-    steps: Steps = None,
-    for_: For = None,
-    stop: Stop = False,
+    steps: StepsOption = None,
+    for_: ForOption = None,
+    stop: StopOption = False,
     out: Out = None,
     json: Json = None,
     warmup: Warmup = None,
-    level: Level = 1,
+    level: LevelOption = 1,
     capture: CaptureOption = None,
-    status: Status = False,
-    no_title: NoTitle = False,
-    with_: With = None,
+    status: StatusOption = False,
+    no_title: NoTitleOption = False,
+    with_: WithOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.

@@ -14,17 +14,17 @@ from slowstep.record.launching.stopping import StopLimits
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE: Final = "31-35"
 
-Steps = Annotated[
+StepsOption = Annotated[
     int | None, typer.Option("--steps", parser=whole_number("--steps", least=1), metavar="N", help="End the recording after N steps.")
 ]
 _FOR: Final = (
     "End the recording after a time, such as 60s or 2m, counted from the first update (without updates, from the first backward pass). "
     f"With --stop, a command in which no training is seen is ended TIME and {START_UP_S / 60:.0f} minutes after its start."
 )
-For = Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)]
+ForOption = Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)]
 _STOP: Final = f"End the training with the recording, as Ctrl-C would; it has {StopLimits.interrupt_s:.0f} s to clean up."
-Stop = Annotated[bool, typer.Option("--stop", help=_STOP)]
-Level = Annotated[
+StopOption = Annotated[bool, typer.Option("--stop", help=_STOP)]
+LevelOption = Annotated[
     int,
     typer.Option(
         "--level",
@@ -37,9 +37,11 @@ CaptureOption = Annotated[
     str | None,
     typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."),
 ]
-Status = Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")]
-NoTitle = Annotated[bool, typer.Option("--no-title", help=f"Leave the terminal's title alone, as {ENV_NO_TITLE}=1 does for every run.")]
-With = Annotated[
+StatusOption = Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")]
+NoTitleOption = Annotated[
+    bool, typer.Option("--no-title", help=f"Leave the terminal's title alone, as {ENV_NO_TITLE}=1 does for every run.")
+]
+WithOption = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="LEVER", help="Change the training, such as autocast=bf16: its results change too. May be repeated."),
 ]
