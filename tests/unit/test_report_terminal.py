@@ -601,21 +601,24 @@ PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}
 @pytest.mark.parametrize(
     ("cost", "line"),
     [
-        ({"share": 0.004, "held": True, "parts": PARTS}, "Overhead 0.4 % (limit 0.5 %); 25.0 us a step"),
-        ({"share": 0.006, "held": True, "limit_share": 0.0077}, "Overhead 0.6 % (limit 0.77 %); 25.0 us a step"),
+        ({"share": 0.004, "held": True, "parts": PARTS}, "Overhead slowstep itself took 0.4 % of the time (limit 0.5 %); 25.0 us a step"),
+        (
+            {"share": 0.006, "held": True, "limit_share": 0.0077},
+            "Overhead slowstep itself took 0.6 % of the time (limit 0.77 %); 25.0 us a step",
+        ),
         (
             {"share": 0.0051, "held": False, "may_exceed": True, "parts": PARTS},
-            "Recording cost: 0.51 % (monitors 0.3 %, hooks 0.2 %) (limit 0.5 %); 25.0 us a step",
+            "Recording cost: slowstep itself took 0.51 % of the time (monitors 0.3 %, hooks 0.2 %) (limit 0.5 %); 25.0 us a step",
         ),
         (
             {"share": 0.0948, "held": True, "parts": [{"name": "profiler", "share": 0.09}, *PARTS]},
-            "Overhead 9 %: the profiler of --capture 9 %, recording 0.5 % (limit 0.5 %); 25.0 us a step",
+            "Overhead slowstep itself took 9 % of the time: the profiler of --capture 9 %, recording 0.5 % (limit 0.5 %); 25.0 us a step",
         ),
         (
             {"share": 0.004, "call_timing_share_at_most": 0.007, "may_exceed": True},
-            "Recording cost: 0.4 %, and up to 0.7 % for timing function calls (limit 0.5 %); 25.0 us a step",
+            "Recording cost: slowstep itself took 0.4 % of the time, and up to 0.7 % to time function calls (limit 0.5 %); 25.0 us a step",
         ),
-        ({"share": None}, "Overhead 25.0 us a step"),
+        ({"share": None}, "Overhead slowstep itself took 25.0 us a step"),
     ],
     ids=["within the limit", "that of short steps", "above it", "a profiler", "timed calls", "no share"],
 )
@@ -623,10 +626,10 @@ def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_t
     report = sample_report("healthy")
     report["overhead"] = {"us_per_step": 25.0, "limit_share": 0.005, **cost}
 
-    page = render(report, width=120, color=False, verbose=True).splitlines()
-    shown = [" ".join(row.split()) for row in page if row.startswith(("Overhead", "Recording cost"))]
+    page = " ".join([*render(report, width=120, color=False, verbose=True).split(), ""])
 
-    assert shown == [line]
+    assert f" {line} " in page
+    assert page.count("slowstep itself took") == 1
     validate(report)
 
 

@@ -23,6 +23,16 @@ Examples:
   slowstep analyze trace.json --export chrome
 """
 
+_Rank = Annotated[
+    int | None,
+    typer.Option(
+        "--rank",
+        metavar="N",
+        parser=whole_number("--rank", least=0),
+        help="Show this rank; without it the one that the others wait for, else 0.",
+    ),
+]
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -31,15 +41,7 @@ def analyze(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True, show_default=False)] = None,
     json: Json = None,
     warmup: Warmup = None,
-    rank: Annotated[
-        int | None,
-        typer.Option(
-            "--rank",
-            metavar="N",
-            parser=whole_number("--rank", least=0),
-            help="Show this rank; without it the one that the others wait for, else 0.",
-        ),
-    ] = None,
+    rank: _Rank = None,
     step: StepOption = None,
     batch_size: BatchSizeOption = None,
     memory: MemoryOption = None,

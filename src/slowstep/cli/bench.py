@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from slowstep.cli.options.sandbox import CommandWords, SandboxKind, Seed, Writes
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import SCRIPT, UserCommand, can_be_started, check_json_target
+from slowstep.close_names import close_names
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.harmless import for_shell
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 # What others call them.
 _SYNONYMS: Final = {"loader": "data", "dataloader": "data", "input": "data", "model": "compute", "step": "compute"}
-# As close as a slip of one letter in the shorter name.
-_CLOSE: Final = 0.75
 _HALVES: Final = "{data} measures its loader alone, {compute} its compute alone"
 
 
@@ -59,7 +57,7 @@ class Halves(TyperGroup):
 def _meant(words: list[str], halves: list[str]) -> str:
     """What was probably meant by words of which the first is no half."""
     first, rest = words[0], words[1:]
-    close = difflib.get_close_matches(first.lower(), halves, n=1, cutoff=_CLOSE)
+    close = close_names(first.lower(), halves, most=1)
     half = _SYNONYMS.get(first.lower()) or (close[0] if close else None)
     if half is not None and not first.endswith(SCRIPT):
         return f"there is no half {first!r}. Did you mean: {for_shell(('slowstep', 'bench', half, *rest))}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
@@ -14,6 +13,7 @@ import typer
 
 from slowstep.cli.plugin_texts import lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
 from slowstep.cli.report_words import WORDS, meaning, rules_on, word_page
+from slowstep.close_names import close_names
 from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.harmless import for_shell
 from slowstep.report.canvas import Canvas, fitting
@@ -144,7 +144,7 @@ def chosen(name: str, known: Iterable[str], *, others: Iterable[str] = ()) -> st
     if wanted in names:
         return wanted
     spelled = {_spelled(each): each for each in (*others, *names)}
-    close = difflib.get_close_matches(wanted, spelled, n=_OFFERED, cutoff=0.5) or [each for each in spelled if wanted and wanted in each]
+    close = close_names(wanted, spelled, most=_OFFERED) or [each for each in spelled if wanted and wanted in each]
     offered = " or ".join(for_shell((spelled[each],)) for each in close[:_OFFERED])
     hint = f"Did you mean {offered}?" if offered else "slowstep explain lists rules and levers."
     raise BadUsage(f"no rule, lever, stage, part or verdict is called {name!r}. {hint}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any, Final
 
 import typer
 
+from slowstep.close_names import close_names
+
 # What typer raises for a mistake in a command line. Of its errors only a child of these has a public name: typer carries its own click.
 WrongUse: Final[Any] = typer.BadParameter.__base__
 Mistake: Final[Any] = WrongUse.__base__
-# Two names that share fewer letters than this are no typo.
-_CLOSE: Final = 0.6
 # How typer says that there are more words than a command takes.
 _EXTRA: Final = re.compile(r"Got unexpected extra argument(\(s\)|s?) \((?P<words>.*)\)")
 
@@ -40,7 +39,7 @@ def explained(mistake: Any) -> str:
 
 def _instead(option: str, context: Any) -> str:
     names = {name.lstrip("-"): name for parameter in context.command.get_params(context) for name in parameter.opts if name.startswith("-")}
-    close = difflib.get_close_matches(option.lstrip("-").lower(), names, n=2, cutoff=_CLOSE)
+    close = close_names(option.lstrip("-").lower(), names, most=2)
     if close:
         return f"Did you mean {' or '.join(names[name] for name in close)}?"
     return f"{context.command_path} --help lists them."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Final, TextIO
 
 from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.plugin_texts import names_of_levers, names_of_rules
+from slowstep.close_names import close_names
 from slowstep.errors import BadUsage
 from slowstep.harmless import for_shell
 
@@ -59,7 +59,7 @@ def meant_words(words: Sequence[str], known: Sequence[str], options_of: Callable
         return (*_SYNONYMS[word], *rest)
     if shutil.which(first) is not None:
         return ("run", *words)
-    if close := difflib.get_close_matches(word, known, n=1):
+    if close := close_names(word, known, most=1):
         return (close[0], *rest)
     name = word.replace("_", "-")
     return ("explain", name) if not rest and name in {*names_of_rules(), *names_of_levers()} else None
@@ -93,11 +93,15 @@ def offered(
         )
     command = for_shell(("slowstep", *meant))
     what = f"{words[0]} is no option of slowstep" if words[0].startswith("-") else f"there is no command {words[0]!r}"
-    source, screen = source or sys.stdin, screen or sys.stderr
-    if source is None or screen is None or not (source.isatty() and screen.isatty()):
-        raise BadUsage(f"{what}. Did you mean: {command}")
-    screen.write(f"slowstep: {what}. Did you mean: {command}\nRun that now? [y/N] ")
-    screen.flush()
-    if source.readline().strip().lower() not in _YES:
+    if not _agreed(f"{what}. Did you mean: {command}", source or sys.stdin, screen or sys.stderr):
         raise BadUsage("nothing was run.")
     return meant
+
+
+def _agreed(question: str, source: TextIO | None, screen: TextIO | None) -> bool:
+    """Whether somebody says yes. Raises BadUsage, with what would be asked, where nobody is there."""
+    if source is None or screen is None or not (source.isatty() and screen.isatty()):
+        raise BadUsage(question)
+    screen.write(f"slowstep: {question}\nRun that now? [y/N] ")
+    screen.flush()
+    return source.readline().strip().lower() in _YES

@@ -36,34 +36,34 @@ Examples:
   slowstep prove --patch fix.patch train.py          and write the change as a patch
 """
 
+_Levers = Annotated[
+    list[str] | None,
+    typer.Option("--levers", metavar="A,B", help="Levers to test, such as workers=4,pin-memory (default: those that the findings name)."),
+]
+_All = Annotated[bool, typer.Option("--all", help="Test every lever there is.")]
+_Precision = Annotated[str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known to within so many percent.")]
+_Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop testing after a time, such as 60s or 3m.")]
+_Patch = Annotated[
+    str | None,
+    typer.Option("--patch", metavar="FILE", help="Write the change that is proved to gain most as a patch; the script stays as it is."),
+]
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.command("prove", cls=UserCommand, epilog=_EXAMPLES)
 def prove(
     command: CommandWords,
-    levers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--levers",
-            metavar="A,B",
-            help="Levers to test, such as workers=4,pin-memory (default: those that the findings name).",
-        ),
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Test every lever there is.")] = False,
-    precision: Annotated[
-        str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known to within so many percent.")
-    ] = "5%",
-    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop testing after a time, such as 60s or 3m.")] = "60s",
+    levers: _Levers = None,
+    all_: _All = False,
+    precision: _Precision = "5%",
+    budget: _Budget = "60s",
     seed: Seed = None,
     json: Json = None,
     out: Out = None,
     allow_writes: Writes = False,
     sandbox: SandboxKind = None,
-    patch: Annotated[
-        str | None,
-        typer.Option("--patch", metavar="FILE", help="Write the change that is proved to gain most as a patch; the script stays as it is."),
-    ] = None,
+    patch: _Patch = None,
 ) -> None:
     """Prove by experiment which change makes a training faster. The training runs in a sandbox, and all that it writes is discarded.
 
@@ -89,16 +89,21 @@ def prove(
 
     with cleaning_up(), tell_on(sys.stderr) as tell:
         ended = prove_training(asked, os.environ, tell)
+    _show_whole(ended, json)
+    if patch is not None:
+        for line in write_patch(patch, ended.change):
+            say(line)
+    raise typer.Exit(ended.code)
+
+
+def _show_whole(ended: Ended, json: str | None) -> None:
+    """Show what came of it. Who interrupts that is told where the recording is, and nothing else follows."""
     try:
         _show(ended, json)
     except KeyboardInterrupt:
         if ended.report is not None:
             say(f"slowstep: the report was interrupted. {kept_words(ended.report['run']['recording'])}")
         raise typer.Exit(INTERRUPTED_CODE) from None
-    if patch is not None:
-        for line in write_patch(patch, ended.change):
-            say(line)
-    raise typer.Exit(ended.code)
 
 
 def _specs(texts: list[str], *, everything: bool) -> tuple[LeverSpec, ...]:

@@ -12,7 +12,17 @@ import typer
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
-from slowstep.cli.numbers import whole_number
+from slowstep.cli.options.recording import (
+    USUAL_CAPTURE,
+    CaptureOption,
+    ForOption,
+    LevelOption,
+    NoTitleOption,
+    StatusOption,
+    StepsOption,
+    StopOption,
+    WithOption,
+)
 from slowstep.cli.options.report import Json, Out, Verbose, Warmup
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
@@ -24,24 +34,14 @@ from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.command import Command, resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.record.launching.launch import RunOptions, launch
-from slowstep.record.launching.overdue import START_UP_S
 from slowstep.record.launching.plain_run import run_plainly
-from slowstep.record.launching.status import ENV_NO_TITLE
-from slowstep.record.launching.stopping import StopLimits
 from slowstep.record.system.place import find_place
 from slowstep.record.writing import format as contract
 
-# Five steps, after a warm-up of any usual training.
-USUAL_CAPTURE = "31-35"
 MOST_CAPTURED = 20
 _STEPS: Final = re.compile(r"(\d+)-(\d+)")
 # A single number too: it is no command, and the option says better what is missing.
 _ONE_OR_TWO_NUMBERS: Final = re.compile(r"\d+(?:-\d+)?")
-_STOP: Final = f"End the training with the recording, as Ctrl-C would; it has {StopLimits.interrupt_s:.0f} s to clean up."
-_FOR = (
-    "End the recording after a time, such as 60s or 2m, counted from the first update (without updates, from the first backward pass). "
-    f"With --stop, a command in which no training is seen is ended TIME and {START_UP_S / 60:.0f} minutes after its start."
-)
 _EXAMPLES: Final = """\b
 Examples:
   slowstep run train.py --epochs 1
@@ -76,37 +76,17 @@ class RunCommand(UserCommand):
 @app.command("run", cls=RunCommand, epilog=_EXAMPLES)
 def run(
     command: Annotated[list[str], typer.Argument(hidden=True)],
-    steps: Annotated[
-        int | None, typer.Option("--steps", parser=whole_number("--steps", least=1), metavar="N", help="End the recording after N steps.")
-    ] = None,
-    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
-    stop: Annotated[bool, typer.Option("--stop", help=_STOP)] = False,
+    steps: StepsOption = None,
+    for_: ForOption = None,
+    stop: StopOption = False,
     out: Out = None,
     json: Json = None,
     warmup: Warmup = None,
-    level: Annotated[
-        int,
-        typer.Option(
-            "--level",
-            parser=whole_number("--level", least=0, most=2),
-            metavar="0|1|2",
-            help="How much is recorded: 0 steps and waits, 1 causes, 2 everything.",
-        ),
-    ] = 1,
-    capture: Annotated[
-        str | None,
-        typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."),
-    ] = None,
-    status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
-    no_title: Annotated[
-        bool, typer.Option("--no-title", help=f"Leave the terminal's title alone, as {ENV_NO_TITLE}=1 does for every run.")
-    ] = False,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with", metavar="LEVER", help="Change the training, such as autocast=bf16: its results change too. May be repeated."
-        ),
-    ] = None,
+    level: LevelOption = 1,
+    capture: CaptureOption = None,
+    status: StatusOption = False,
+    no_title: NoTitleOption = False,
+    with_: WithOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
+from slowstep.close_names import close_names
 from slowstep.errors import BadUsage
 from slowstep.record.experiment.implementations import find_lever
 from slowstep.record.experiment.lever import Lever, LeverSpec
@@ -33,6 +33,6 @@ def check(spec: LeverSpec, levers: Mapping[str, Lever], *, filled_in: frozenset[
 
 
 def _hint(name: str, levers: Mapping[str, Lever]) -> str:
-    close = difflib.get_close_matches(name, levers, n=3, cutoff=0.6)
+    close = close_names(name, levers, most=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     return f"{meant}There are {', '.join(levers)}."

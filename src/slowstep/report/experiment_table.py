@@ -36,7 +36,7 @@ _KNOWN_WITHIN: Final = 2.0
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
-_ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "also for {}"}
+_ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "another change for {}"}
 _BATCH_SIZE: Final = "batch-size="
 _SWAP: Final = "swap="
 # The allocator of a process gives little back to the system, so what larger batches took before is in the peak of smaller ones.

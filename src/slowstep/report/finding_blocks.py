@@ -259,4 +259,5 @@ def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: Left
 def _also(finding: FindingRow) -> str:
     """The rules that are folded into a finding, with what they name: nothing else on the page says it."""
     named = {row["rule"]: row["names"] for row in finding.get("folded", []) if row.get("names")}
-    return ("; " if named else ", ").join(f"{rule}: {named[rule]}" if rule in named else rule for rule in finding["also"])
+    rules = ("; " if named else ", ").join(f"{rule}: {named[rule]}" if rule in named else rule for rule in finding["also"])
+    return f"the same time counts for {rules}"

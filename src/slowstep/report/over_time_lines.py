@@ -28,7 +28,7 @@ def over_time_lines(run: Run) -> Iterator[tuple[str, str]]:
     if whole_s >= _STARTUP_S and whole_s >= _STARTUP_SHARE * (run["duration_s"] or whole_s):
         longest = sorted(parts, key=lambda part: -part["s"])[:_STARTUP_PARTS]
         named = ", ".join(f"{part['name']} {_duration(part['s'] * 1e9)}" for part in longest)
-        yield "Start-up:", f"{_duration(whole_s * 1e9)}: {named}"
+        yield "Start-up:", f"{_duration(whole_s * 1e9)} ({named})"
     events = [row for row in run.get("periodic", []) if row["share"] >= _PERIODIC_SHARE][:_PERIODIC_SHOWN]
     if events:
         recurs = any(row["every_steps"] is not None for row in events)

@@ -42,6 +42,21 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     if len(rows) + len(absent) < 2 or (len(rows) < 2 and "trace" in run):
         return
     canvas.blank()
+    figures, cells = _draw_head(canvas, rows)
+    chosen = _chosen(rows, run, _ROWS_SHOWN - min(len(absent), _MISSING_SHOWN))
+    numbered: list[tuple[int, RankRow | None]] = [(row["number"], row) for row in chosen]
+    numbered += [(number, None) for number in absent[: _ROWS_SHOWN - len(chosen)]]
+    for number, row in sorted(numbered, key=lambda each: each[0]):
+        if row is None:
+            _draw_missing(canvas, number, cells, "no trace here" if "trace" in run else "not recorded")
+        else:
+            _draw_row(canvas, row, figures, is_shown=number == run.get("training"))
+    if (more := len(rows) + len(absent) - _ROWS_SHOWN) > 0:
+        canvas.line((f"and {more} more in report.json", "dim"))
+
+
+def _draw_head(canvas: Canvas, rows: list[RankRow]) -> tuple[tuple[str, ...], int]:
+    """Draw the names of the columns for which there is room. Returns the figures among them, and the cells that they take."""
     of_job = any(row["rank"] is not None for row in rows)
     figures: tuple[str, ...] = ("pid", "samples/s", "ms/step", "own work") if of_job else ("pid", "samples/s", "ms/step")
     if canvas.width < NARROW:
@@ -51,16 +66,7 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     head += "".join(figure.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS)) for figure in figures)
     verdicts = _VERDICTS if len(head) + 2 + len(_VERDICTS) <= canvas.width else _VERDICT
     canvas.line((f"{head}  {verdicts}", "dim"))
-    chosen = _chosen(rows, run, _ROWS_SHOWN - min(len(absent), _MISSING_SHOWN))
-    numbered: list[tuple[int, RankRow | None]] = [(row["number"], row) for row in chosen]
-    numbered += [(number, None) for number in absent[: _ROWS_SHOWN - len(chosen)]]
-    for number, row in sorted(numbered, key=lambda each: each[0]):
-        if row is None:
-            _draw_missing(canvas, number, len(head), "no trace here" if "trace" in run else "not recorded")
-        else:
-            _draw_row(canvas, row, figures, is_shown=number == run.get("training"))
-    if (more := len(rows) + len(absent) - _ROWS_SHOWN) > 0:
-        canvas.line((f"and {more} more in report.json", "dim"))
+    return figures, len(head)
 
 
 def _with_room(canvas: Canvas, figures: tuple[str, ...], rows: list[RankRow]) -> tuple[str, ...]:

@@ -163,7 +163,7 @@ def _steps(run: Run) -> str:
     counted = f"{looked_at:,}{f' of {recorded:,}' if recorded != looked_at else ''} step{'' if recorded == 1 else 's'}"
     several = run.get("updates_per_step")
     of = f" of {format_number(int(several) if several.is_integer() else several)} updates" if several else ""
-    return f"{counted}{of}".replace(" ", NBSP)
+    return f"{counted}{of}{' measured' if recorded != looked_at else ''}".replace(" ", NBSP)
 
 
 def _speed(report: Report) -> list[str]:
@@ -302,7 +302,9 @@ def _recording_share(cost: Overhead, share: float) -> float:
 
 
 def _overhead(report: Report) -> str:
-    """What recording cost: first whether it is more than is promised, and what of it is not the recorder's."""
+    """What recording cost: first whether it is more than is promised, and what of it is not the recorder's. Of a share that is not known,
+    only how long it was.
+    """
     cost = report["overhead"]
     if cost["us_per_step"] is None:
         return UNKNOWN
@@ -310,23 +312,24 @@ def _overhead(report: Report) -> str:
     if cost["share"] is not None:
         text = f"{_shares(cost, cost['share'])}; {text}"
     once = cost.get("once_ms", 0.0)
-    return f"{text}; {format_duration(once * 1e6)} once" if once >= _ONCE_SHOWN_MS else text
+    return f"slowstep itself took {text}{f', and {format_duration(once * 1e6)} once' if once >= _ONCE_SHOWN_MS else ''}"
 
 
 def _shares(cost: Overhead, share: float) -> str:
     """The share of the time that all took, the profiler's apart, and what recording took more than it is to."""
     parts = {part["name"]: part["share"] for part in cost.get("parts", [])}
     recording, limit = _recording_share(cost, share), cost.get("limit_share")
-    text = format_share(recording)
+    of = "" if _PROFILER in parts else " of the time"
+    text = f"{format_share(recording)}{of}"
     if limit is not None and not cost.get("held", True):
         named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != _PROFILER)
         # Of a share that is just above its limit, a digit more.
-        text = f"{recording * 100:.2f} % ({named})"
+        text = f"{recording * 100:.2f} %{of} ({named})"
     if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
-        text += f", and up to {format_share(timing)} for timing function calls"
+        text += f", and up to {format_share(timing)} to time function calls"
     if limit is not None:
         # Of short steps it is more than half a percent.
         text += f" (limit {limit * 100:.2g} %)"
     if _PROFILER not in parts:
         return text
-    return f"{format_share(share)}: the profiler of --capture {format_share(parts[_PROFILER])}, recording {text}"
+    return f"{format_share(share)} of the time: the profiler of --capture {format_share(parts[_PROFILER])}, recording {text}"

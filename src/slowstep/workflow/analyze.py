@@ -14,7 +14,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.typed import analyze as analyze_again
 from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import is_going_on
-from slowstep.workflow.traces.find import RECORDING, find
+from slowstep.workflow.traces.find import RECORDING, FoundTrace, find
 from slowstep.workflow.traces.left_out_traces import not_read
 from slowstep.workflow.traces.trace_request import TraceRequest
 from slowstep.workflow.traces.traces import diagnose_traces
@@ -37,10 +37,7 @@ def analyze(
         if warmup is not None:
             raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
         return diagnose_traces(found, skipped, given=paths, rank=rank, asked=asked or TraceRequest(), how=how)
-    if len(found) > 1:
-        first = next(each.path for each in found if each.source.name == RECORDING)
-        alone = f"{len(found)} recordings or traces were given, of which {first} is a recording: give one recording alone"
-        raise BadUsage(f"{alone}{or_compared([each.path for each in found])}")
+    _refuse_several(found)
     _refuse_options_of_traces(asked, how)
     try:
         return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
@@ -51,6 +48,13 @@ def analyze(
     finally:
         # Of a launcher that was killed: whatever became of its recording, nobody needs them.
         remove_leftovers(str(found[0].path))
+
+
+def _refuse_several(found: Sequence[FoundTrace]) -> None:
+    if len(found) > 1:
+        first = next(each.path for each in found if each.source.name == RECORDING)
+        alone = f"{len(found)} recordings or traces were given, of which {first} is a recording: give one recording alone"
+        raise BadUsage(f"{alone}{or_compared([each.path for each in found])}")
 
 
 def _refuse_options_of_traces(asked: TraceRequest | None, how: HowRead) -> None:

@@ -195,15 +195,7 @@ class BenchFound:
 
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
-        found = []
-        if self.together > 1:
-            alone = f"the one that the training waits for most was measured alone{self._which()}; compute alone has cached batches of all"
-            found.append(f"the training reads {self.together} loaders: {alone}")
-            if self.lacks_others:
-                found.append("that loader and the compute do not explain the training: the other loaders, which are in neither half, may")
-        elif self._measured.loaders > 1:
-            which = f"the one that feeds the training was measured{self._which()}"
-            found.append(f"the script reads {self._measured.loaders} loaders: {which}")
+        found = self._loaders_notes()
         if self.load is not None and (busy := busy_sentence(self.load)) is not None:
             found.append(busy)
         elif self.point is not None and not self.is_pipeline and is_crowded(self.point, self.cores):
@@ -212,11 +204,7 @@ class BenchFound:
             )
         if self.lacks_overlap:
             found.append("how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole")
-        found += self._cache_notes()
-        if self.description.get("stream") and self.description.get("divides") is not True and len(self.points) > 1:
-            found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
-        if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
-            found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")
+        found += [*self._cache_notes(), *self._stream_notes()]
         if self._factor != 1.0:
             found.append("samples are counted by the loader's indices, because the first dimension of a batch is not its number of samples")
         if self.cached is not None and (left_out := self._silent_blocks()):
@@ -224,6 +212,25 @@ class BenchFound:
             found.append(f"left out of compute alone: {blocks} in which the number of samples is unknown")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
+
+    def _loaders_notes(self) -> list[str]:
+        """Of several loaders, which was measured."""
+        if self.together > 1:
+            alone = f"the one that the training waits for most was measured alone{self._which()}; compute alone has cached batches of all"
+            lacking = "that loader and the compute do not explain the training: the other loaders, which are in neither half, may"
+            return [f"the training reads {self.together} loaders: {alone}", *([lacking] if self.lacks_others else [])]
+        if self._measured.loaders > 1:
+            return [f"the script reads {self._measured.loaders} loaders: the one that feeds the training was measured{self._which()}"]
+        return []
+
+    def _stream_notes(self) -> list[str]:
+        """What is otherwise with a data set that is a stream."""
+        found = []
+        if self.description.get("stream") and self.description.get("divides") is not True and len(self.points) > 1:
+            found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
+        if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
+            found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")
+        return found
 
     def _cache_notes(self) -> list[str]:
         if not self.drains:

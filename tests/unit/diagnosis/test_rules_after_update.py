@@ -189,6 +189,21 @@ def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(r
     assert not last or texts[1] == last
 
 
+@pytest.mark.parametrize("stage", ["output", "store"])
+def test_what_the_script_has_named_itself_is_judged_whatever_it_does_with_results(stage):
+    part = Part(stage, PartKind.SPAN, "write results")
+
+    diagnosis = diagnose(measurements(ledger={part: 8.0}))
+
+    assert (diagnosis.verdict.state, diagnosis.verdict.rule, diagnosis.verdict.stage) == ("bottleneck", "slow-callback", stage)
+    assert diagnosis.findings[0].claims == (part,)
+
+
+@pytest.mark.parametrize("kind", [PartKind.CHECKPOINT, PartKind.SAVE, PartKind.SAVING_FUNCTION])
+def test_checkpoints_are_no_callbacks(kind):
+    assert "slow-callback" not in named(measurements(ledger={Part("store", kind, "save"): 8.0}))
+
+
 @pytest.mark.parametrize(("other_ms", "is_named"), [(9, True), (0.9, False)], ids=["large", "small"])
 def test_the_next_function_after_the_update_is_named_beside_the_largest(other_ms, is_named):
     found = first(after_update(calls("gap", 30, (AFTER, 30 - other_ms, 30 - other_ms, []), (COUNTS, other_ms, other_ms, []))))

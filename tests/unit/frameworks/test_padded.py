@@ -135,6 +135,23 @@ def test_what_rises_or_falls_to_a_bound_and_stays_there_has_not_ended(down: bool
     assert "lengths" not in look_for_padding(levels)[0]
 
 
+@pytest.mark.parametrize("jittering", [1, 4, 8], ids=["in one row", "in half of the rows", "in each row"])
+@pytest.mark.parametrize("side", [1, -1], ids=["at the end", "at the beginning"])
+def test_what_jitters_on_its_way_to_a_bound_has_not_ended_either(jittering: int, side: int) -> None:
+    levels = (torch.arange(20) * torch.arange(6, 14)[:, None]).clamp(max=100)
+    # One step back in the midst of the way.
+    levels[:jittering, 3], levels[:jittering, 4] = levels[:jittering, 4].clone(), levels[:jittering, 3].clone()
+
+    assert "lengths" not in look_for_padding(levels if side > 0 else levels.flip(1))[0]
+
+
+def test_short_sequences_some_of_which_rise_or_fall_by_chance_are_padded_all_the_same() -> None:
+    rows = [[7, 3], [5], [9, 8, 6], [4, 8], [6, 2, 9], [8], [3, 9, 4, 7, 5, 8], [2, 3]]
+    tags = torch.tensor([row + [0] * (10 - len(row)) for row in rows])
+
+    assert look_for_padding(tags)[0]["lengths"] == [len(row) for row in rows]
+
+
 def test_a_recurrence_uses_its_weights_for_each_place_and_layers_each_their_own() -> None:
     values = torch.nn.Embedding(90, 16)(torch.tensor(_sequences()))
     layers = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()) for _ in range(20)))

@@ -17,6 +17,7 @@ from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.nesting import Flags
 from slowstep.timeline.timeline import Timeline
 
 # Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input").
@@ -175,7 +176,6 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     which = _fetch_of_wait(timeline, trainer, waits, fetches)
     matched = which >= 0
     parts = np.zeros((len(start), len(PART_STAGE)))
-    column = {kind: i for i, kind in enumerate(PART_STAGE)}
     is_own = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
     f0, f1 = _made_between(start, end, fetches, which, is_own)
 
@@ -190,17 +190,24 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     parts[:, : len(ACCOUNT)] = _by_account(fetches, which, inside, busy)
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
-    parts[:, column[PartKind.LOADER_START]] = np.where(first & ~is_own, np.maximum(before - busy, 0), 0)
+    _divide_rest(parts, rest, np.maximum(before - busy, 0), first=first, matched=matched, is_own=is_own)
+    return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=is_own)
+
+
+def _divide_rest(parts: Floats, rest: Floats, idle: Floats, *, first: Flags, matched: Flags, is_own: Flags) -> None:
+    """Write into `parts` what no producer's account has of each wait: `rest`, of which `idle` before anything was done for it."""
+    column = {kind: i for i, kind in enumerate(PART_STAGE)}
+    started = np.where(first & ~is_own, idle, 0)
     # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
-    parts[:, column[PartKind.DRAWING]] = np.where(is_own, np.maximum(before - busy, 0), 0)
-    left = np.maximum(rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0)
+    drawn = np.where(is_own, idle, 0)
+    parts[:, column[PartKind.LOADER_START]], parts[:, column[PartKind.DRAWING]] = started, drawn
+    left = np.maximum(rest - started - drawn, 0)
     for kind, mine in {
         PartKind.TRANSPORT: matched & ~is_own,
         PartKind.LOADER_OVERHEAD: is_own,
         PartKind.INPUT_WAIT: ~matched,
     }.items():
         parts[:, column[kind]] = np.where(mine, left, 0)
-    return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=is_own)
 
 
 def _made_between(start: Ints, end: Ints, fetches: Fetches, which: Ints, is_own: NDArray[np.bool_]) -> tuple[Ints, Ints]:

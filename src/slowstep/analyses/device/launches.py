@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import numpy as np
 import polars as pl
 
@@ -14,6 +16,8 @@ from slowstep.analyses.steps.step_lookup import in_window
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
+_LENGTH: Final = pl.col("end_ns") - pl.col("start_ns")
+
 
 def find_launches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table LAUNCHES, a row for every step. A trace without calls of the runtime has null where they would be needed.
@@ -24,34 +28,38 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame, c
     device = pl.concat([own, (callers or Callers(timeline)).launch_calls.select("call_end_ns")], how="horizontal")
     calls = launch_calls(timeline)
     typical_ns = (calls["end_ns"] - calls["start_ns"]).median()
-    kernels = in_window(device.filter(pl.col("kind") == "kernel"), steps)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    delay = pl.when(~pl.col("from_graph")).then((pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0))
-    short = (length < pl.lit(typical_ns, pl.Float64)).sum().cast(pl.Int64)
-    of_kernels = kernels.group_by("step").agg(
-        pl.len().cast(pl.Int64).alias("kernels"),
-        length.median().alias("median_kernel_ns"),
-        delay.median().alias("median_delay_ns"),
-        short.alias("short_kernels"),
-    )
-    of_calls = (
-        in_window(calls, steps, host=True)
-        .group_by("step")
-        .agg(
-            pl.len().cast(pl.Int64).alias("launches"),
-            pl.col("graph").sum().cast(pl.Int64).alias("graph_launches"),
-            length.sum().alias("launch_ns"),
-        )
-    )
-    of_gaps = gaps.group_by("step").agg(pl.col("gap").n_unique().cast(pl.Int64).alias("gaps"), length.sum().alias("gap_ns"))
+    of_gaps = gaps.group_by("step").agg(pl.col("gap").n_unique().cast(pl.Int64).alias("gaps"), _LENGTH.sum().alias("gap_ns"))
     rows = steps.select("step", "start_ns", "end_ns")
-    for found in (of_kernels, of_calls, of_gaps):
+    for found in (_of_kernels(device, steps, typical_ns), _of_calls(calls, steps), of_gaps):
         rows = rows.join(found, on="step", how="left")
     counts = pl.col("kernels", "launches", "graph_launches", "launch_ns", "short_kernels", "gaps", "gap_ns").fill_null(0)
     rows = rows.with_columns(counts, *_queue(device, steps)).with_columns(
         pl.when(pl.lit(typical_ns is not None)).then("short_kernels").alias("short_kernels")
     )
     return rows.sort("step").select(pl.col(column.name).cast(column.type) for column in LAUNCHES.columns)
+
+
+def _of_kernels(device: pl.DataFrame, steps: pl.DataFrame, typical_ns: Any) -> pl.DataFrame:
+    """Of each step's kernels: how many, how long, how long after their launch, and how many are shorter than a launch takes."""
+    kernels = in_window(device.filter(pl.col("kind") == "kernel"), steps)
+    delay = pl.when(~pl.col("from_graph")).then((pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0))
+    short = (pl.lit(typical_ns, pl.Float64) > _LENGTH).sum().cast(pl.Int64)
+    return kernels.group_by("step").agg(
+        pl.len().cast(pl.Int64).alias("kernels"),
+        _LENGTH.median().alias("median_kernel_ns"),
+        delay.median().alias("median_delay_ns"),
+        short.alias("short_kernels"),
+    )
+
+
+def _of_calls(calls: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Of each step's launches: how many, how many of graphs, and what they take."""
+    in_steps = in_window(calls, steps, host=True)
+    return in_steps.group_by("step").agg(
+        pl.len().cast(pl.Int64).alias("launches"),
+        pl.col("graph").sum().cast(pl.Int64).alias("graph_launches"),
+        _LENGTH.sum().alias("launch_ns"),
+    )
 
 
 def launch_calls(timeline: Timeline) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.record.writing.own_frames import is_own
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
 
 SECOND_NS = 1_000_000_000
@@ -182,18 +183,7 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
     starts = np.sort(np.concatenate((trainer.starts["start_ns"].to_numpy(), others["start_ns"].to_numpy())))
     if not len(starts) or fetches.is_empty():
         return ()
-    of_pass = np.searchsorted(starts, fetches["start_ns"].to_numpy(), side="right")
-    making = pl.col("end_ns") - pl.col("start_ns") - pl.col("delay_ns").fill_null(0) - pl.col("collected_ns")
-    computed = (pl.col("cpu_ns") - pl.col("collected_ns")).clip(lower_bound=0)
-    batches = fetches.select(
-        pl.Series("pass", of_pass),
-        "profiled",
-        "samples",
-        "storage_bytes",
-        made=pl.col("samples").fill_null(1).clip(lower_bound=1),
-        making_ns=making,
-        blocked_ns=(making - computed - pl.col("other_cpu_ns").fill_null(0)).clip(lower_bound=0),
-    )
+    batches = _by_pass(fetches, np.searchsorted(starts, fetches["start_ns"].to_numpy(), side="right"))
     # Profiled ones are slower: of those alone where there are no others.
     usual = ~pl.col("profiled") | pl.col("profiled").all()
     read = pl.col("storage_bytes").is_not_null() & (pl.col("samples") > 0)
@@ -205,6 +195,21 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
         storage_bytes_per_sample=pl.when(read.any()).then(read_bytes / pl.col("samples").filter(read).sum()),
     )
     return tuple(Pass(**row) for row in rows.drop("pass").cast(pl.Float64).iter_rows(named=True))
+
+
+def _by_pass(fetches: pl.DataFrame, of_pass: Ints) -> pl.DataFrame:
+    """What each fetch made, in which pass, and how long that computed and was blocked."""
+    making = pl.col("end_ns") - pl.col("start_ns") - pl.col("delay_ns").fill_null(0) - pl.col("collected_ns")
+    computed = (pl.col("cpu_ns") - pl.col("collected_ns")).clip(lower_bound=0)
+    return fetches.select(
+        pl.Series("pass", of_pass),
+        "profiled",
+        "samples",
+        "storage_bytes",
+        made=pl.col("samples").fill_null(1).clip(lower_bound=1),
+        making_ns=making,
+        blocked_ns=(making - computed - pl.col("other_cpu_ns").fill_null(0)).clip(lower_bound=0),
+    )
 
 
 def _forms(rows: pl.DataFrame) -> Forms | None:

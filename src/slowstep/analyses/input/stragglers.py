@@ -47,14 +47,9 @@ class Stragglers:
 
 def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> Stragglers | None:
     """Find the slow samples and replay the loader without their excess; None where none was seen."""
-    rows = timeline.table("slow_samples").filter(
-        pl.col("process").is_in(np.unique(fetches.process).tolist()),
-        pl.col("start_ns") >= int(steps.edges_ns[0]),
-        pl.col("end_ns") <= int(steps.edges_ns[-1]),
-    )
+    rows = _slow_samples(timeline, steps, fetches)
     if rows.is_empty() or not len(fetches.start_ns):
         return None
-    rows = rows.with_columns(made_ns=(pl.col("end_ns") - pl.col("start_ns")) - pl.Series(collected_ns(timeline, rows)))
     excess, fetch_of, slow = _excess(rows, fetches)
     rows, fetch_of = rows.filter(pl.Series(slow)), fetch_of[slow]
     if rows.is_empty():
@@ -76,6 +71,16 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
         share_of_making=float(excess[inside].sum() / max(fetches.wall_ns[inside].sum(), 1.0)),
         keep_the_lock=_keep_the_lock(timeline, trainer, fetches, waits, excess),
     )
+
+
+def _slow_samples(timeline: Timeline, steps: Steps, fetches: Fetches) -> pl.DataFrame:
+    """Those in the window of the processes that make batches, and what each took to be made, without the garbage collected meanwhile."""
+    rows = timeline.table("slow_samples").filter(
+        pl.col("process").is_in(np.unique(fetches.process).tolist()),
+        pl.col("start_ns") >= int(steps.edges_ns[0]),
+        pl.col("end_ns") <= int(steps.edges_ns[-1]),
+    )
+    return rows.with_columns(made_ns=(pl.col("end_ns") - pl.col("start_ns")) - pl.Series(collected_ns(timeline, rows)))
 
 
 def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray[np.bool_]]:

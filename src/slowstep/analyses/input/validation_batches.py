@@ -44,14 +44,8 @@ def find_validation_batches(
     """What takes most of `whole_ns`, the validations in the window, where waits for the batches of one loader do; else None."""
     makes = loader_makes(timeline, trainer)
     waits = trainer.other_waits.sort("start_ns")
-    low, high = steps.bounds_ns
-    start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
-    within = overlap_ns(start, end, np.full_like(start, low), np.full_like(end, high))
-    held: dict[Make, float] = defaultdict(float)
     of = [makes.get(iterator) for iterator in waits["iterator"].to_list()]
-    for make, ns in zip(of, within.tolist(), strict=True):
-        if make is not None:
-            held[make] += ns
+    held = _held_by(of, waits, steps)
     most = max(held, key=lambda make: held[make], default=None)
     if most is None or held[most] < DOMINANT_SHARE * whole_ns:
         return None
@@ -69,6 +63,18 @@ def find_validation_batches(
         function=function if known else None,
         function_share=share * part if known else 0.0,
     )
+
+
+def _held_by(of: list[Make | None], waits: pl.DataFrame, steps: Steps) -> dict[Make, float]:
+    """How long the waits in the window took by the loader that each is `of`, where that is known."""
+    low, high = steps.bounds_ns
+    start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
+    within = overlap_ns(start, end, np.full_like(start, low), np.full_like(end, high))
+    held: dict[Make, float] = defaultdict(float)
+    for make, ns in zip(of, within.tolist(), strict=True):
+        if make is not None:
+            held[make] += ns
+    return held
 
 
 def _function(paths: list[tuple[float, Path]], script: str | None) -> tuple[str | None, float]:

@@ -67,15 +67,12 @@ def build_ledger(
     rows = _folded(rows)
     _move_delays(timeline, trainer, steps, rows, device, beside_cores)
     is_beside = trainer.is_asynchronous or device != "cpu"
-    found = CountedRows(rows)
     within, by_operation = within_steps(stacks, steps), None
     if is_beside and was_asked(within):
         where = place_stacks(trainer, forwards, laid, steps, within, spans.part)
         found, by_operation = charge_probed(rows, within, where, _device_work(trainer)), find_by_operation(within, where)
-    elif is_beside:
-        found = bound_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
-    elif counted is not None and counted.hides_waits:
-        found = hide_waits(rows)
+    else:
+        found = _unprobed(trainer, steps, rows, counted, is_beside=is_beside)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
     ledger = _stacked(found, steps, named, written_within, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
     ledger = replace(ledger, by_operation=by_operation)
@@ -85,6 +82,13 @@ def build_ledger(
 def _device_work(trainer: Trainer) -> Part:
     """All that the device does: where the framework makes whole updates, these; else what hooks of the host cannot divide."""
     return DEVICE_WORK if trainer.has_optimizers else UPDATES
+
+
+def _unprobed(trainer: Trainer, steps: Steps, rows: NsByPart, counted: CountedWork | None, *, is_beside: bool) -> CountedRows:
+    """The host's `rows`, where nobody asked the device: by what the framework counted of it, or bounded where it works beside the host."""
+    if is_beside:
+        return bound_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
+    return hide_waits(rows) if counted is not None and counted.hides_waits else CountedRows(rows)
 
 
 def _together(rows: NsByPart, more: NsByPart) -> NsByPart:

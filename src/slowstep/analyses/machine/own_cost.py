@@ -47,13 +47,7 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     """The cost of recording so many steps, and of a capture among them; None where no process has measured what
     an event costs, or none was recorded.
     """
-    # Their cost is their own.
-    others = processes_beside(timeline, trainer.process)
-    known = [
-        facts
-        for process, facts in enumerate(timeline.processes)
-        if facts.events is not None and facts.event_cost_ns is not None and process not in others
-    ]
+    known = _that_know(timeline, trainer)
     if not known or steps == 0:
         return None
     # Of a session, what was recorded while other cells trained belongs to them; so it does of trainings before and after.
@@ -76,6 +70,16 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
         parts={name: ns / (last - first) for name, ns in used.items() if ns},
         timing_share=own * _of_timing(timeline.table("calls"), trainer) / (last - first),
     )
+
+
+def _that_know(timeline: Timeline, trainer: Trainer) -> list[ProcessFacts]:
+    """The processes that have measured what an event costs, but for those of other trainings: their cost is their own."""
+    others = processes_beside(timeline, trainer.process)
+    return [
+        facts
+        for process, facts in enumerate(timeline.processes)
+        if facts.events is not None and facts.event_cost_ns is not None and process not in others
+    ]
 
 
 def _of_process(facts: ProcessFacts, own: float, first_ns: int, last_ns: int) -> tuple[float, float]:

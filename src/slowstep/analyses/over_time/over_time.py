@@ -221,9 +221,7 @@ def _found_events(
             # Of one that takes longer every so many times, all are validations.
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
             ns[period.at] = with_core_delay_by_step(ledger, part)[period.at]
-        both = part in MODELS and _are_both_longer(ledger, at, others)
-        size = work_in_steps(graphs, at, len(quiet_ns)) if both else None
-        is_larger = size is not None and _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
+        is_larger = _is_larger(ledger, graphs, part, at, others, len(quiet_ns))
         name = TURN if _is_turn(part, turns, at, others) else LARGER if is_larger else "validation" if validation else None
         events.append(
             OccasionalEvent(
@@ -233,10 +231,20 @@ def _found_events(
                 every_steps=float(period.steps),
                 count=len(period.at),
                 ns=ns,
-                maybe_larger=both and size is None,
+                maybe_larger=is_larger is None,
             )
         )
     return events
+
+
+def _is_larger(ledger: Ledger, graphs: Graphs, part: Part, at: Ints, others: Ints, steps: int) -> bool | None:
+    """Whether the steps `at` take longer because they compute more: forward and backward both, as much as their graphs are larger. None
+    where no graph tells.
+    """
+    if part not in MODELS or not _are_both_longer(ledger, at, others):
+        return False
+    size = work_in_steps(graphs, at, steps)
+    return None if size is None else _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
 
 
 def _longer_part(ledger: Ledger, at: Ints, others: Ints, taken: Sequence[Part]) -> Part | None:

@@ -79,12 +79,7 @@ def find_hot_loop(
     same = (held.own for key, held in held_ns.items() if key[0] == loop.frame.file and enclosing(key[1]) == name and key != loop.key)
     around = sum(own for own in same if own <= loop.held_ns)
     in_update = _is_in_update(calls, edges, called, loop.key)
-    whole_ns = _optimizer_ns(calls) if in_update else None
-    low, share, _ = untimed_shares(calls, loop.held_ns + around, loop.each_ns, lengthened, whole_ns)
-    *_, high = untimed_shares(calls, loop.held_ns + loop.beside_ns + around, loop.each_ns, lengthened, whole_ns)
-    if on_line := _on_its_line(calls, lines, loop):
-        # That it is all on that line is likely, not known.
-        _, share, high = untimed_shares(calls, loop.held_ns + around + on_line, loop.each_ns, lengthened)
+    low, share, high = _shares(calls, lines, loop, around, lengthened, in_update=in_update)
     return HotLoop(
         name=name,
         file=loop.frame.file,
@@ -99,6 +94,21 @@ def find_hot_loop(
         nodes_share=_nodes_share(called, loop.frame),
         in_update=in_update,
     )
+
+
+def _shares(
+    calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop, around_ns: float, lengthened: Lengthened | None, *, in_update: bool
+) -> tuple[float, float, float]:
+    """What the loop holds with what is `around` it in its function: at least, as expected, and at most. Of an update it is that of the
+    update.
+    """
+    whole_ns = _optimizer_ns(calls) if in_update else None
+    low, share, _ = untimed_shares(calls, loop.held_ns + around_ns, loop.each_ns, lengthened, whole_ns)
+    *_, high = untimed_shares(calls, loop.held_ns + loop.beside_ns + around_ns, loop.each_ns, lengthened, whole_ns)
+    if on_line := _on_its_line(calls, lines, loop):
+        # That it is all on that line is likely, not known.
+        _, share, high = untimed_shares(calls, loop.held_ns + around_ns + on_line, loop.each_ns, lengthened)
+    return low, share, high
 
 
 def _of_bodies(timeline: Timeline, table: str, process: int) -> pl.DataFrame:

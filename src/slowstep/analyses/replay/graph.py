@@ -299,17 +299,9 @@ class _Builder:
         # What only the edges were made of makes room for them.
         del self.chains, self.chain_nodes, self.work_nodes, self.before, self.node_of_work
         source, target, kind, delay = self._sorted_edges()
-        opening = self.observed - self.duration
-        reached = self.observed[source]
-        at_most = opening[target]
-        at_most -= reached
-        np.minimum(delay, at_most, out=delay)
-        del at_most
-        reached += delay
         first = np.append(0, np.cumsum(np.bincount(target, minlength=self.nodes))).astype(np.int32)
-        residual, fixed = np.zeros(self.nodes), 1 + self.material.streams
-        if self.nodes > fixed:
-            residual[fixed:] = opening[fixed:] - np.maximum.reduceat(reached, first[fixed:-1])
+        fixed = 1 + self.material.streams
+        residual = self._residual(source, target, delay, first[fixed:-1], fixed)
         done = float(self.observed[1:fixed].max(initial=-np.inf))
         return Graph(
             source=source,
@@ -331,6 +323,22 @@ class _Builder:
             unexplained=self.unexplained,
             early=self.early,
         )
+
+    def _residual(self, source: Indices, target: Indices, delay: Floats, first: Indices, fixed: int) -> Floats:
+        """How much later each node but the `fixed` opened than what it waits for had reached it, of which `first` is each one's first edge.
+        Delays that are longer than was observed are cut to that, in place.
+        """
+        opening = self.observed - self.duration
+        reached = self.observed[source]
+        at_most = opening[target]
+        at_most -= reached
+        np.minimum(delay, at_most, out=delay)
+        del at_most
+        reached += delay
+        residual = np.zeros(self.nodes)
+        if self.nodes > fixed:
+            residual[fixed:] = opening[fixed:] - np.maximum.reduceat(reached, first)
+        return residual
 
 
 def residual_ns(graph: Graph) -> float:

@@ -74,25 +74,31 @@ def find(paths: Iterable[Path]) -> tuple[list[FoundTrace], list[Skipped]]:
     skipped: list[Skipped] = []
     for path in given:
         whole = known(path)
-        if not path.is_dir() or (whole is not None and whole.source.name == RECORDING):
-            found.append(whole) if whole is not None else skipped.append(Skipped(path=path, reason=_why_not(path)))
-            continue
-        inside, others = _inside(path)
-        runs = runs_here(path)
-        if runs and all(set(runs).intersection(each.path.parents) for each in inside):
-            # It holds no trace but what belongs to them: the last one is meant.
-            found += [last for last in (known(runs[-1]),) if last is not None]
-            skipped += [each for each in others if not set(runs).intersection(each.path.parents)]
-            continue
-        # A log folder is read as its source knows it, unless other traces lie in it too.
-        alone = whole is not None and all(each.source is whole.source for each in inside)
-        found += [whole] if whole is not None and alone else inside
-        skipped += [] if alone else others
-        if not inside and not alone:
-            skipped.append(Skipped(path=path, reason="is a folder without a trace"))
+        if path.is_dir() and (whole is None or whole.source.name != RECORDING):
+            inside, others = _of_folder(path, whole)
+            found += inside
+            skipped += others
+        elif whole is not None:
+            found.append(whole)
+        else:
+            skipped.append(Skipped(path=path, reason=_why_not(path)))
     if not found:
         raise UnreadableInput(_nothing(given, skipped))
     return list({each.path.resolve(): each for each in found}.values()), skipped
+
+
+def _of_folder(path: Path, whole: FoundTrace | None) -> tuple[list[FoundTrace], list[Skipped]]:
+    """What of a folder that is no recording is read: what lies in it, or all of it as the one trace that it is (`whole`)."""
+    inside, others = _inside(path)
+    runs = runs_here(path)
+    if runs and all(set(runs).intersection(each.path.parents) for each in inside):
+        # It holds no trace but what belongs to them: the last one is meant.
+        last = known(runs[-1])
+        return [] if last is None else [last], [each for each in others if not set(runs).intersection(each.path.parents)]
+    if whole is not None and all(each.source is whole.source for each in inside):
+        # A log folder is read as its source knows it, unless other traces lie in it too.
+        return [whole], []
+    return inside, others if inside else [*others, Skipped(path=path, reason="is a folder without a trace")]
 
 
 def each_process(found: Iterable[FoundTrace]) -> list[FoundTrace]:

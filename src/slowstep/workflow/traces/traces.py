@@ -35,7 +35,7 @@ from slowstep.reason_words import sentence
 from slowstep.sources._source import HowRead
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import judge_job
+from slowstep.workflow.judge_job import JudgedJob, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_trace import after_trace
 from slowstep.workflow.traces.find import FoundTrace, Skipped, each_process
@@ -86,7 +86,11 @@ def diagnose_traces(
         following=lambda number, diagnosis: after_trace(diagnosis, numbered[number].facts, numbered[number].path),
         left_out=[*map(health_row, find_clocks_apart(of_job)), *beside],
     )
-    number = judged.first if rank is None else rank
+    return _report_of(judged, judged.first if rank is None else rank, attempt)
+
+
+def _report_of(judged: JudgedJob, number: int, attempt: Attempts) -> dict[str, Any]:
+    """The report of one of the ranks. Raises BadUsage for one that is none of them."""
     if number not in judged.ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(judged.ranks)))}.")
     met = {each: [*one.faults, *judged.faults, *attempt.faults] for each, one in judged.ranks.items()}

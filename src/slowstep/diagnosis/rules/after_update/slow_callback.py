@@ -72,6 +72,8 @@ from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
+# The stages of what is done beside the model with what it has computed.
+BESIDE = ("output", "store")
 # What is no callback's doing; metrics are judged by per-step-metrics.
 OTHERS = (PartKind.CORE_WAIT, PartKind.SMALL_CALLBACKS, PartKind.VALIDATION, PartKind.COLLECTION, PartKind.METRICS)
 AFTER = "after the update"
@@ -104,9 +106,10 @@ def judge(m: Measurements) -> Answer:
 
 def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in ("output", "store")}
+    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in BESIDE}
     named = {part: count for part, count in beside.items() if part.kind is not PartKind.VALIDATION and not is_saving(part)}
-    spans = [part for part in m.ledger.parts if part.stage == "output" and part not in named and part.kind not in OTHERS]
+    unnamed = [part for part in m.ledger.parts if part.stage in BESIDE and part not in named]
+    spans = [part for part in unnamed if part.kind not in OTHERS and not is_saving(part)]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
@@ -361,7 +364,7 @@ def _lever(m: Measurements, part: Part) -> str | None:
 
 RULE = Rule(
     name=NAME,
-    stages=("output",),
+    stages=BESIDE,
     topics=("ledger", "steps", "training"),
     where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
     judge=judge,

@@ -16,8 +16,8 @@ When it is wrong:
     A model that leaves padding out itself (packed sequences, nested tensors) is not told by its shapes in every case. Batches that a
     script makes without torch's loader are not looked at, nor are fewer than four sequences, sequences of vectors or of zeros and ones,
     or what is in objects of a script's own classes. A mask of other values than zeros and ones is none. Without one nothing is said where
-    the value that fills also stands inside a sequence, where another array of the same places is full, or where sequences only rise or
-    fall. What ends in a state that lasts (a customer who has left) looks like padding. Where widths, heads or pixels are as many as
+    the value that fills also stands inside a sequence, where another array of the same places is full, or where most sequences rise or
+    fall to it. What ends in a state that lasts (a customer who has left) looks like padding. Where widths, heads or pixels are as many as
     places the work on them is not counted; of compiled models nobody tells the shapes. Models with weights for each place take no shorter
     sequences, and nothing is found in them; others may do so by a table of places that is added whole, and then need a change. Shapes
     that change from batch to batch are compiled or planned for anew by some backends. Attention that gives no scores

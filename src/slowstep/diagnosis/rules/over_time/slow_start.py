@@ -64,7 +64,7 @@ def _fix(m: Measurements, part: StartupPart) -> str:
 def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:
     return (
         Evidence(name="start-up", value=taken_ns / 1e9, unit="s", threshold=SECONDS_AT_LEAST),
-        Evidence(name="of start-up and training", value=share, unit="share of the run", threshold=SHARE_AT_LEAST),
+        Evidence(name="start-up's share", value=share, unit="share of start-up and training", threshold=SHARE_AT_LEAST),
         *(Evidence(name=part.name, value=part.ns / 1e9, unit="s") for part in parts),
     )
 

@@ -26,6 +26,8 @@ _MOST_MASKS: Final = 4
 # Shorter rows hold features and no sequence, and of fewer rows it is chance that several end alike.
 SHORTEST: Final = 8
 FEWEST_ROWS: Final = 4
+# Of so many places chance puts the last third between a bound and the first in one of six rows of tokens.
+_TELLING: Final = 6
 _WHOLE: Final = ("int16", "int32", "int64")
 _MARKS: Final = (*_WHOLE, "uint8", "bool")
 
@@ -113,14 +115,31 @@ def _by_runs(rows: _Rows) -> dict[str, Any] | None:
         if 2 * times < len(rows):
             continue
         lengths = [_without_run(row, value, side) for row in rows]
-        if len(set(lengths)) > 1 and not _only_rise_or_fall(rows):
+        if len(set(lengths)) > 1 and not _reach(value, rows, lengths, side):
             return _told(rows, lengths, value, side)
     return None
 
 
-def _only_rise_or_fall(rows: _Rows) -> bool:
-    """What rises up to the largest value and stays there (a counter, a charge) has not ended, though that value stands nowhere else."""
-    return all(row == sorted(row) for row in rows) or all(row == sorted(row, reverse=True) for row in rows)
+def _reach(value: Any, rows: _Rows, lengths: list[int], side: int) -> bool:
+    """Whether what rises or falls to a bound and stays there (a counter, a charge) makes the runs: it has not ended. A row in which it
+    jitters tells less than those in which it does not, and of a few places chance makes one that rises or falls.
+    """
+    comes_near = [_comes_near(value, row, length, side) for row, length in zip(rows, lengths, strict=True)]
+    telling = sum(near and length >= _TELLING for near, length in zip(comes_near, lengths, strict=True))
+    return all(comes_near) or telling > comes_near.count(False)
+
+
+def _comes_near(value: int, row: list[int], length: int, side: int) -> bool:
+    """Whether the third of a row beside its run is between the value and the farthest third; of few places two, for one is chance."""
+    if not length:
+        return True
+    third = max(length // 3, min(length - 1, 2), 1)
+    begin = 0 if side > 0 else len(row) - length
+    ends = row[begin : begin + third], row[begin + length - third : begin + length]
+    far, beside = ends[::side]
+    if far[0] < value:
+        return max(far) <= min(beside) and max(beside) <= value
+    return min(far) >= max(beside) and min(beside) >= value
 
 
 def _told(rows: _Rows, lengths: list[int], value: Any, side: int) -> dict[str, Any]:
