@@ -35,7 +35,7 @@ from slowstep.workflow.traces.trace_request import TraceRequest
 
 ROOT = Path(__file__).parents[2] / "src" / "slowstep"
 PAGES = {
-    "slowstep.diagnosis.rules.slow_thing": "diagnosis/rules",
+    "slowstep.diagnosis.rules.after_update.slow_thing": "diagnosis/rules",
     "slowstep.exporters.thing": "exporters",
     "slowstep.frameworks.torch.inside.thing": "frameworks",
     "slowstep.record.monitors.thing": "record/monitors",
@@ -68,10 +68,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
     def place(module: str) -> ModuleType:
         home, _, file = module.rpartition(".")
-        package = importlib.import_module(home)
-        (tmp_path / home).mkdir()
-        (tmp_path / home / f"{file}.py").write_text(text_of(PAGES[module]), encoding="utf-8")
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / home)])
+        folder = tmp_path / home.replace(".", "/")
+        folder.mkdir(parents=True)
+        (folder / f"{file}.py").write_text(text_of(PAGES[module]), encoding="utf-8")
+        # Rules are looked for in the folders of the package above.
+        for name, path in ((home, folder), (home.rpartition(".")[0], folder.parent)):
+            package = importlib.import_module(name)
+            monkeypatch.setattr(package, "__path__", [*package.__path__, str(path)])
         placed.append(module)
         return importlib.import_module(module)
 
@@ -107,7 +110,7 @@ def test_the_lever_has_no_meaning_without_its_framework():
 
 
 def test_the_rule_is_found_judges_and_has_its_finding_in_the_report(place):
-    thing = place("slowstep.diagnosis.rules.slow_thing").THING
+    thing = place("slowstep.diagnosis.rules.after_update.slow_thing").THING
     m, attempt = measurements(ledger={thing: 8.0}), Attempts()
 
     found = rules()["slow-thing"]
@@ -122,7 +125,7 @@ def test_the_rule_is_found_judges_and_has_its_finding_in_the_report(place):
 
 
 def test_the_rule_finds_nothing_in_a_healthy_training_and_does_not_judge_one_without_stacks(place):
-    judge = place("slowstep.diagnosis.rules.slow_thing").RULE.judge
+    judge = place("slowstep.diagnosis.rules.after_update.slow_thing").RULE.judge
 
     assert judge(measurements()) is None
     assert judge(measurements(python={"has_stacks": False})).reason.code == "no-stacks-of-thing"
