@@ -54,7 +54,7 @@ def small(fixed_ms: float, samples: float = 2.0, *, step_ms: float = 14.0) -> Me
 
 def optimizer(ms: float, **facts: Any) -> Measured:
     """An optimizer of steps of 8 ms beside it."""
-    notes = {"optimizers": [{"kind": "optimizer", "id": 0, "type": "Adam", "device": "cpu", "fused": False, **facts}]}
+    notes = {"facts": {}, "optimizers": [{"kind": "optimizer", "id": 0, "type": "Adam", "device": "cpu", "fused": False, **facts}]}
     parts = {BODY: 3.0, BACKWARD: 5.0, OPTIMIZER: ms}
     return {"ledger": parts, "trainer": {"facts": {"notes": notes}}}
 
