@@ -36,6 +36,7 @@ from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.after_update import (
     TimedFunctions,
     activity_of,
@@ -139,6 +140,8 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     share, low, high = share_interval(m, counterfactual.expected.removed_ns)
     if share < CLAIM:
         return None
+    spared = after_pauses(m, with_core_delay(m, part))
+    counterfactual = with_pauses(counterfactual, spared)
     where = _where(m, held) if stacks or timed else ""
     ran = f"on the training thread {where}".rstrip()
     entry = next((entry for entry in timed_functions(m) if part in entry.parts), None)
@@ -148,6 +151,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         *_most_of_it(m, part, entry),
         *_known_by(m, timed, stacks, sum(named.values())),
         *_next(m, following),
+        *longer_after(spared),
         saved_by(m, counterfactual),
     )
     finding = Finding(
