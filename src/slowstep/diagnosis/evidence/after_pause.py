@@ -58,7 +58,7 @@ class SparedAfterPauses:
         return float(per_step.sum()) / self.pauses
 
 
-class _Assumed(NamedTuple):
+class _AssumedSlowness(NamedTuple):
     """How much longer (ns) a step is after a pause of SHORT_NS, and of LONG_NS, but no more than a share of its work."""
 
     short: float
@@ -68,7 +68,7 @@ class _Assumed(NamedTuple):
 
 # As expected, at least and at most.
 _ASSUMED: Final = tuple(
-    _Assumed(*ends)
+    _AssumedSlowness(*ends)
     for ends in zip(
         *(
             (each.value, *each.bounds)
@@ -102,10 +102,10 @@ def after_pauses(m: Measurements, pause_ns: Floats, *, removed_ns: Floats | None
     still = np.maximum(m.step_ns - work, 0.0)
     own = float((work - m.ledger.of("compute", PartKind.CORE_WAIT)).mean())
 
-    def slower(still_ns: Floats, assumed: _Assumed) -> Floats:
+    def slower(still_ns: Floats, assumed: _AssumedSlowness) -> Floats:
         return np.minimum(np.interp(still_ns, (SHORTEST_NS, SHORT_NS, LONG_NS), (0.0, assumed.short, assumed.long)), assumed.most * own)
 
-    def spared(assumed: _Assumed) -> Floats:
+    def spared(assumed: _AssumedSlowness) -> Floats:
         left = slower(np.maximum(still - removed, 0.0), assumed)
         return np.where(falls_away, share * (slower(still, assumed) - left), 0.0)
 
