@@ -80,7 +80,7 @@ _ASSUMED: Final = tuple(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Longer:
+class _LongerSteps:
     """By how much a step after a pause is longer than its neighbours (ns), with its 90 % interval, of `steps` of them."""
 
     value: float
@@ -130,7 +130,7 @@ def _work_ns(m: Measurements) -> Floats:
     return m.ledger.of("compute") - m.ledger.of("compute", *_NO_WORK)
 
 
-def _compared(m: Measurements, pause_ns: Floats, work: Floats) -> _Longer | None:
+def _compared(m: Measurements, pause_ns: Floats, work: Floats) -> _LongerSteps | None:
     """Steps after pauses beside their neighbours, so that a pace that drifts is in both. None where there are too few of either."""
     paused = pause_ns >= SHORTEST_NS
     usual = _usual(m, pause_ns, paused, work)
@@ -179,14 +179,14 @@ def _shifted(values: Floats, by: int) -> Floats:
     return shifted
 
 
-def _trimmed(longer: Floats) -> _Longer:
+def _trimmed(longer: Floats) -> _LongerSteps:
     """The trimmed mean, with the standard error by winsorized values (Tukey and McLaughlin, 1963)."""
     ordered, cut = np.sort(longer), int(TRIMMED * len(longer))
     kept = ordered[cut : len(ordered) - cut]
     winsorized = np.clip(ordered, kept[0], kept[-1])
     error = float(winsorized.std(ddof=1)) * math.sqrt(len(ordered)) / len(kept)
     value = float(kept.mean())
-    return _Longer(value=value, low=value - DEVIATIONS * error, high=value + DEVIATIONS * error, steps=len(longer))
+    return _LongerSteps(value=value, low=value - DEVIATIONS * error, high=value + DEVIATIONS * error, steps=len(longer))
 
 
 def with_pauses(counterfactual: Counterfactual, spared: SparedAfterPauses | None) -> Counterfactual:
