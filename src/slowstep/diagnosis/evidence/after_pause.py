@@ -137,14 +137,15 @@ def _compared(m: Measurements, pause_ns: Floats, work: Floats) -> _LongerSteps |
     after, follows = _after(m, paused)
     after_usual, _ = _after(m, usual)
     is_after, plain = after & after_usual & usual & follows, ~after & after_usual & usual & follows
-    # A neighbour that pauses has its own work before that: only what precedes a step counts.
+    # A neighbour that pauses has its own work before that: only what precedes a step counts. Each is compared by itself: were both alike,
+    # differences of two are symmetric, however heavy the tails of either.
     beside = np.where(plain, work, np.nan)
-    neighbours = np.vstack([_shifted(beside, by) for by in NEIGHBOURS])[:, is_after]
-    known = ~np.isnan(neighbours).all(axis=0)
-    if min(int(known.sum()), int(plain.sum())) < STEPS_AT_LEAST:
+    longer = [(work - _shifted(beside, by))[is_after] for by in NEIGHBOURS]
+    known = [ns for each in longer if len(ns := each[~np.isnan(each)]) >= STEPS_AT_LEAST]
+    if not known:
         return None
-    longer = work[is_after][known] - np.nanmean(neighbours[:, known], axis=0)
-    return _trimmed(longer)
+    value, low, high = np.mean([_trimmed(ns) for ns in known], axis=0)
+    return _LongerSteps(value=float(value), low=float(low), high=float(high), steps=max(map(len, known)))
 
 
 def _usual(m: Measurements, pause_ns: Floats, paused: Flags, work: Floats) -> Flags:
@@ -179,14 +180,14 @@ def _shifted(values: Floats, by: int) -> Floats:
     return shifted
 
 
-def _trimmed(longer: Floats) -> _LongerSteps:
-    """The trimmed mean, with the standard error by winsorized values (Tukey and McLaughlin, 1963)."""
+def _trimmed(longer: Floats) -> tuple[float, float, float]:
+    """The trimmed mean and its 90 % interval, with the standard error by winsorized values (Tukey and McLaughlin, 1963)."""
     ordered, cut = np.sort(longer), int(TRIMMED * len(longer))
     kept = ordered[cut : len(ordered) - cut]
     winsorized = np.clip(ordered, kept[0], kept[-1])
     error = float(winsorized.std(ddof=1)) * math.sqrt(len(ordered)) / len(kept)
     value = float(kept.mean())
-    return _LongerSteps(value=value, low=value - DEVIATIONS * error, high=value + DEVIATIONS * error, steps=len(longer))
+    return value, value - DEVIATIONS * error, value + DEVIATIONS * error
 
 
 def with_pauses(counterfactual: Counterfactual, spared: SparedAfterPauses | None) -> Counterfactual:

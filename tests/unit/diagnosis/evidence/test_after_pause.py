@@ -128,6 +128,16 @@ def test_a_pace_that_drifts_is_in_both():
     assert spared.each_ns(spared.expected) == pytest.approx(2.0 * MS, rel=0.1)
 
 
+@pytest.mark.parametrize("longer_ms", [0.0, 2.5])
+def test_steps_that_others_hold_up_hide_nothing_and_feign_nothing(longer_ms):
+    held_up = np.random.default_rng(5).exponential(6.0, STEPS) * (np.random.default_rng(6).random(STEPS) < 0.4)
+
+    spared = _spared(_callback(every(5, 25.0, STEPS), longer_ms=_after(5, longer_ms) + held_up))
+
+    assert spared.each_ns(spared.low) <= longer_ms * MS <= spared.each_ns(spared.high)
+    assert bool(spared.expected.any()) == (longer_ms > 0)
+
+
 def test_steps_that_begin_a_pass_over_the_input_are_not_compared():
     # Each fifth step after it is also the first of a pass, which is longer for that.
     begins = _after(5, 3.0)
