@@ -34,6 +34,9 @@ TRIMMED = 0.25
 DEVIATIONS = 1.645
 # How many steps before and after one are its neighbours.
 NEIGHBOURS = (-2, -1, 1, 2)
+# What is shorter than such a share of the usual pause is none: where pauses are in every step, of about the shortest that counts, there
+# is nothing to compare.
+NONE_SHARE = 0.25
 # A step whose thread pauses for something else, too, is no usual one: for so much longer than in the median step, or of the pause.
 OTHERS_NS, OTHERS_SHARE = 1e6, 0.25
 # What is in `compute` and no work of the thread's own, besides waiting for a core.
@@ -110,6 +113,8 @@ def after_pauses(m: Measurements, pause_ns: Floats, *, removed_ns: Floats | None
         return np.where(falls_away, share * (slower(still, assumed) - left), 0.0)
 
     expected, low, high = map(spared, _ASSUMED)
+    # A short step may be as slow as it can be after what is left of a pause, too.
+    high = np.maximum(high, expected)
     pauses = share * int(falls_away.sum())
     longer = _compared(m, pause_ns, work)
     if longer is None:
@@ -136,7 +141,8 @@ def _compared(m: Measurements, pause_ns: Floats, work: Floats) -> _LongerSteps |
     usual = _usual(m, pause_ns, paused, work)
     after, follows = _after(m, paused)
     after_usual, _ = _after(m, usual)
-    is_after, plain = after & after_usual & usual & follows, ~after & after_usual & usual & follows
+    after_none, _ = _after(m, pause_ns < NONE_SHARE * float(np.median(pause_ns[paused])))
+    is_after, plain = (each & after_usual & usual & follows for each in (after, after_none & ~after))
     # A neighbour that pauses has its own work before that: only what precedes a step counts. Each is compared by itself: were both alike,
     # differences of two are symmetric, however heavy the tails of either.
     beside = np.where(plain, work, np.nan)

@@ -10,9 +10,9 @@ Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
-    what is left divided by the cores. At best the rest of the step is also an eighth faster: what a write leaves in memory the
-    kernel brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the
-    writes.
+    what is left divided by the cores. What the step after a write takes longer than its neighbours goes with it. At best the rest of
+    the step is also an eighth faster: what a write leaves in memory the kernel brings to the disk beside the training. In a trace the step
+    is shorter by r; with a device the steps are replayed without the writes.
 When it is wrong:
     With fewer than two writes in the window the share depends on how long was recorded: the interval says so; in a trace of few steps
     it begins at nothing. A write that returns before the disk has the data may slow later ones.

@@ -11,8 +11,8 @@ What it sees:
 Why it costs:
     While the model is evaluated it does not train, and neighbouring validations say nearly the same.
 How the gain is predicted:
-    Every second validation is left out: r is half of the measured time of all, spread over the steps. B is what the loader's workers need
-    per step.
+    Every second validation is left out: r is half of the measured time of all, spread over the steps, and half of what steps after one take
+    longer than their neighbours. B is what the loader's workers need per step.
 When it is wrong:
     Early stopping or a schedule may need each of them; whether they do is not known here. A validation that is itself slow can be made
     faster instead, which may gain more than every second one left out: where most of it is the making of one loader's batches, the data

@@ -13,8 +13,8 @@ Why it costs:
 How the gain is predicted:
     r is what the writing takes more than appending would: a line through its time and the bytes that steps write is drawn to the bytes that
     each step adds, so that the opening of the file stays. Where these bytes are not known, it is what the writing takes more than at the
-    first update, to which its line over time is drawn back; at worst always. At best all of it goes. B is what the loader's
-    workers need per step. Over a longer run the gain is larger.
+    first update, to which its line over time is drawn back; at worst always. At best all of it goes. The step after it
+    gets shorter with it, as after slow-callback's. B is what the loader's workers need per step. Over a longer run the gain is larger.
 When it is wrong:
     The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
 What to try:

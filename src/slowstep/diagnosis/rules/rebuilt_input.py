@@ -10,7 +10,7 @@ Why it costs:
     Nothing trains meanwhile, and the loader's workers have nothing to do yet: what is built there is in no batch.
 How the gain is predicted:
     r is the time of all that is so built, with what it waits for a core. B is what the loader's workers need per step, not below the CPU
-    time of what is left divided by the cores.
+    time of what is left divided by the cores. What follows it is shorter as after slow-callback's.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. What is
     different in every epoch (pairs mined by the model's last results) cannot be built once: then it is the second fix that gains, and

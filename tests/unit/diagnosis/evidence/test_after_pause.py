@@ -161,6 +161,20 @@ def test_too_few_are_not_compared():
     assert _spared(_callback(every(k, 25.0, STEPS), longer_ms=_after(k, 2.5))).compared is None
 
 
+def test_pauses_in_every_step_are_not_compared_with_those_that_are_just_too_short_to_count():
+    lengths = np.random.default_rng(4).uniform(0.8, 1.4, STEPS)
+
+    assert _spared(_callback(lengths)).compared is None
+
+
+def test_at_most_is_never_less_than_expected():
+    # As slow as it can be after 2 ms of another pause, by the most that is assumed of it.
+    spared = _spared(_callback(25.0, own_ms=0.5, ledger={Part("output", PartKind.CALLBACK, "other"): 2.0}))
+
+    assert (spared.low <= spared.expected).all()
+    assert (spared.expected <= spared.high).all()
+
+
 def test_of_pauses_of_which_half_fall_away_half_is_spared():
     m = _callback(every(5, 25.0, STEPS), longer_ms=_after(5, 2.5))
 
