@@ -54,7 +54,7 @@ def small(fixed_ms: float, samples: float = 2.0, *, step_ms: float = 14.0) -> Me
 
 def optimizer(ms: float, **facts: Any) -> Measured:
     """An optimizer of steps of 8 ms beside it."""
-    notes = {"optimizers": [{"kind": "optimizer", "id": 0, "type": "Adam", "device": "cpu", "fused": False, **facts}]}
+    notes = {"facts": {}, "optimizers": [{"kind": "optimizer", "id": 0, "type": "Adam", "device": "cpu", "fused": False, **facts}]}
     parts = {BODY: 3.0, BACKWARD: 5.0, OPTIMIZER: ms}
     return {"ledger": parts, "trainer": {"facts": {"notes": notes}}}
 
@@ -187,9 +187,10 @@ def test_what_was_measured_is_shown(case, name, value):
     assert shown[name] == (value if isinstance(value, str) else pytest.approx(value, rel=0.05))
 
 
+# Of a callback of 15 ms the step after it is assumed to be 0.8 ms longer.
 @pytest.mark.parametrize(
     ("case", "removed_ms"),
-    [("serial-loader", 10.5 - 1.0), ("too-few-workers", 30.5 - 19.5), ("slow-callback", 15.0), ("blocking-checkpoint", 8.0)],
+    [("serial-loader", 10.5 - 1.0), ("too-few-workers", 30.5 - 19.5), ("slow-callback", 15.8), ("blocking-checkpoint", 8.0)],
 )
 def test_the_gain_is_of_what_the_fix_removes(case, removed_ms):
     m = measurements(**FIRING[case][0])

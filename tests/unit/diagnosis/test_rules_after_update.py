@@ -34,6 +34,8 @@ OPEN: Function = ("<built-in>", "built-in method io.open", 0)
 PART = function_part("output", "after_step", "train.py", 80)
 # Steps of 29.5 ms, of which 10 are after the update: where that is once in 50 steps they are as much faster.
 TRUTH = 29.5 / (29.5 - 10 * 49 / 50)
+# And where the step after such a pause is 0.64 ms longer for it, as is assumed.
+WITH_STEP_AFTER = 29.5 / (29.5 - 10.64 * 49 / 50)
 
 
 def in_function(function: Function, share: float) -> Note:
@@ -58,7 +60,7 @@ def test_what_a_function_after_the_update_does_is_said_and_its_gain_predicted(ca
     found = first(m)
     assert (diagnose(m).verdict.state, found.rule, found.also) == ("bottleneck", rule, (CALLBACK,))
     assert values(found)["function"] == "after_step"
-    assert found.gain.predicted == pytest.approx(TRUTH, rel=0.03)
+    assert found.gain.predicted == pytest.approx(WITH_STEP_AFTER, rel=0.01)
     assert found.gain.low <= TRUTH <= found.gain.high
 
 

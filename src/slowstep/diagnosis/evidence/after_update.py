@@ -15,6 +15,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import observing
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.spread import TimeSpread, even, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -251,7 +252,8 @@ def call_seldom(
 
     `does` and `what` say in the title what it does ("write", "log lines"), `nature` is the evidence for that.
     """
-    removed = np.sum([with_core_delay(m, part) for part in entry.parts], axis=0) * (1 - 1 / EVERY)
+    own = np.sum([with_core_delay(m, part) for part in entry.parts], axis=0)
+    removed = own * (1 - 1 / EVERY)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
@@ -263,6 +265,8 @@ def call_seldom(
         assumes=f"{entry.name} {entry.says('run')} once in {EVERY} steps",
         perhaps=made_for(m, *entry.parts),
     )
+    spared = after_pauses(m, own, share=1 - 1 / EVERY)
+    counterfactual = with_pauses(counterfactual, spared)
     finding = Finding(
         rule=rule,
         stage=max(entry.parts, key=m.ledger.total_of).stage,
@@ -272,7 +276,7 @@ def call_seldom(
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),
         claims=entry.parts,
-        evidence=_evidence(m, entry, share, nature, counterfactual),
+        evidence=(*_evidence(m, entry, share, nature), *longer_after(spared), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=fixes,
         names_cause=True,
@@ -290,9 +294,7 @@ def lever_of(entry: TimedFunctions) -> str | None:
     return seldom(entry.lever, EVERY)
 
 
-def _evidence(
-    m: Measurements, entry: TimedFunctions, share: float, nature: Evidence, counterfactual: Counterfactual
-) -> tuple[Evidence, ...]:
+def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evidence) -> tuple[Evidence, ...]:
     return (
         named_as(entry.part),
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
@@ -300,7 +302,6 @@ def _evidence(
         *within(entry),
         *(() if entry.calls is None else (Evidence(name="calls", value=round(entry.calls, 1), unit="per step"),)),
         timed_in(m, m.after_update.gaps.gaps if m.after_update.gaps is not None else None),
-        saved_by(m, counterfactual),
     )
 
 

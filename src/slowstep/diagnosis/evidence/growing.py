@@ -10,6 +10,7 @@ from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
 from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.after_pause import SparedAfterPauses, after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import where_unnamed
 from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ, saved_by
@@ -100,13 +101,22 @@ def growth_counterfactual(m: Measurements, growth: PartGrowth, words: str, spare
         beside = factor * concurrent_producers_ns(m, spared_cpu_ns=float(removed_ns.mean()))
         return Case(removed_ns=removed_ns, concurrent_ns=beside, delay_share=delay_share(m, growth.part))
 
-    return Counterfactual(
+    removed = growth.above_ns if spared_ns is None else spared_ns
+    counterfactual = Counterfactual(
         assumes=words,
-        expected=case(growth.above_ns if spared_ns is None else spared_ns),
+        expected=case(removed),
         pessimistic=case(sure * growth.above_ns, PESSIMISTIC_BESIDE),
         # What the part takes at first goes too.
         optimistic=case(with_core_delay(m, growth.part)),
     )
+    return with_pauses(counterfactual, _after_pauses(m, growth, removed))
+
+
+def _after_pauses(m: Measurements, growth: PartGrowth, removed_ns: Floats) -> SparedAfterPauses | None:
+    """What steps after the part get shorter by; None where that is the training's own work or its input."""
+    if growth.part.stage not in ("output", "store"):
+        return None
+    return after_pauses(m, with_core_delay(m, growth.part), removed_ns=removed_ns)
 
 
 def growth_evidence(
@@ -133,6 +143,7 @@ def growth_evidence(
         Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),
         *bytes_rows,
         *_beyond(share, appending),
+        *longer_after(_after_pauses(m, growth, growth.above_ns if appending is None else appending.spared_ns)),
         saved_by(m, counterfactual),
     )
 

@@ -10,9 +10,9 @@ Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
-    what is left divided by the cores. At best the rest of the step is also an eighth faster: what a write leaves in memory the
-    kernel brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the
-    writes.
+    what is left divided by the cores. What the step after a write takes longer than its neighbours goes with it. At best the rest of
+    the step is also an eighth faster: what a write leaves in memory the kernel brings to the disk beside the training. In a trace the step
+    is shorter by r; with a device the steps are replayed without the writes.
 When it is wrong:
     With fewer than two writes in the window the share depends on how long was recorded: the interval says so; in a trace of few steps
     it begins at nothing. A write that returns before the disk has the data may slow later ones.
@@ -27,6 +27,7 @@ from dataclasses import replace
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -60,7 +61,8 @@ def _by_calls(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    counterfactual = _without_writing(m, parts, removed)
+    spared = after_pauses(m, removed)
+    counterfactual = with_pauses(_without_writing(m, parts, removed), spared)
     each = float(removed.sum()) / max(m.saves.count, 1)
     finding = Finding(
         rule=NAME,
@@ -71,7 +73,7 @@ def _by_calls(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=tuple(parts),
-        evidence=_evidence_of_calls(m, parts, each, share, counterfactual),
+        evidence=(*_evidence_of_calls(m, parts, each, share), *longer_after(spared), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain(), _lever(m, parts)),
         names_cause=True,
@@ -79,9 +81,7 @@ def _by_calls(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _evidence_of_calls(
-    m: Measurements, parts: list[Part], each: float, share: float, counterfactual: Counterfactual
-) -> tuple[Evidence, ...]:
+def _evidence_of_calls(m: Measurements, parts: list[Part], each: float, share: float) -> tuple[Evidence, ...]:
     return (
         Evidence(name="checkpoints in the window", value=m.saves.count, unit="checkpoints", where=m.saves.where),
         Evidence(name="steps between checkpoints", value=m.saves.every_steps, unit="steps"),
@@ -90,7 +90,6 @@ def _evidence_of_calls(
         Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
         *_beside_writing(m, parts),
         Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
-        saved_by(m, counterfactual),
     )
 
 

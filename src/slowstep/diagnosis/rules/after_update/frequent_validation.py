@@ -11,8 +11,8 @@ What it sees:
 Why it costs:
     While the model is evaluated it does not train, and neighbouring validations say nearly the same.
 How the gain is predicted:
-    Every second validation is left out: r is half of the measured time of all, spread over the steps. B is what the loader's workers need
-    per step.
+    Every second validation is left out: r is half of the measured time of all, spread over the steps, and half of what steps after one take
+    longer than their neighbours. B is what the loader's workers need per step.
 When it is wrong:
     Early stopping or a schedule may need each of them; whether they do is not known here. A validation that is itself slow can be made
     faster instead, which may gain more than every second one left out: where most of it is the making of one loader's batches, the data
@@ -32,6 +32,7 @@ from slowstep.analyses.input.validation_batches import ValidationBatches
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
@@ -79,7 +80,8 @@ def judge(m: Measurements) -> Answer:
     if share < threshold:
         return _not_judged(share) if frequency is Frequency.UNKNOWN and share >= SHARE_AT_LEAST else None
     every = round(event.every_steps)
-    counterfactual = _half_as_many(m, event, f"there were a validation every {2 * every} steps, each as long as now")
+    spared = after_pauses(m, event.ns, share=1 / 2)
+    counterfactual = with_pauses(_half_as_many(m, event, f"there were a validation every {2 * every} steps, each as long as now"), spared)
     finding = Finding(
         rule=NAME,
         stage="output",
@@ -96,6 +98,7 @@ def judge(m: Measurements) -> Answer:
             *_batches(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
+            *longer_after(spared),
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
@@ -220,4 +223,9 @@ def _made(m: Measurements) -> ValidationBatches | None:
     return None if known is None else known.batches
 
 
-RULE = Rule(name=NAME, stages=("output",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("output",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

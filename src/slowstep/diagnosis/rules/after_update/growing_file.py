@@ -13,8 +13,8 @@ Why it costs:
 How the gain is predicted:
     r is what the writing takes more than appending would: a line through its time and the bytes that steps write is drawn to the bytes that
     each step adds, so that the opening of the file stays. Where these bytes are not known, it is what the writing takes more than at the
-    first update, to which its line over time is drawn back; at worst always. At best all of it goes. B is what the loader's
-    workers need per step. Over a longer run the gain is larger.
+    first update, to which its line over time is drawn back; at worst always. At best all of it goes. The step after it
+    gets shorter with it, as after slow-callback's. B is what the loader's workers need per step. Over a longer run the gain is larger.
 When it is wrong:
     The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
 What to try:
@@ -25,10 +25,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
-from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -91,9 +94,11 @@ def _checkpoints(m: Measurements) -> Judged | None:
     beside = concurrent_producers_ns(m, spared_cpu_ns=float(above.mean()))
     case = Case(removed_ns=above, concurrent_ns=beside, delay_share=delay_share(m, *saves.parts))
     pessimistic = replace(case, concurrent_ns=PESSIMISTIC_BESIDE * beside)
+    spared = after_pauses(m, np.sum([with_core_delay(m, part) for part in saves.parts], axis=0), removed_ns=above)
     counterfactual = Counterfactual(
         assumes="checkpoints stayed as small as the first", expected=case, pessimistic=pessimistic, optimistic=case
     )
+    counterfactual = with_pauses(counterfactual, spared)
     sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"
     finding = Finding(
         rule=NAME,
@@ -103,7 +108,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
         share_low=low,
         share_high=high,
         claims=saves.parts,
-        evidence=_evidence_of_saves(m, saves, share, counterfactual),
+        evidence=(*_evidence_of_saves(m, saves, share), *longer_after(spared), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
@@ -116,13 +121,12 @@ def _checkpoints(m: Measurements) -> Judged | None:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _evidence_of_saves(m: Measurements, saves: GrowingSaves, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
+def _evidence_of_saves(m: Measurements, saves: GrowingSaves, share: float) -> tuple[Evidence, ...]:
     return (
         Evidence(name="checkpoints", value=saves.count, unit="checkpoints", where=m.saves.where),
         Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
         Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
         Evidence(name="time beyond the first one's", value=share, unit="share of window", threshold=CLAIM),
-        saved_by(m, counterfactual),
     )
 
 

@@ -10,7 +10,8 @@ Why it costs:
     What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects. Lightning checks,
     converts and averages each metric that it is handed, in some 0.1 ms, whether a logger is then called or not.
 How the gain is predicted:
-    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
+    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps; what the step after it takes longer goes with
+    it as with slow-callback's. B is what the loader's workers need per step.
 When it is wrong:
     A metric in NumPy whose name does not say so is left to slow-callback. On the processor `item` itself waits for nothing. A metric
     that the loop calls as a module (`metric(predictions, labels)` of torchmetrics) is left to slow-callback.

@@ -10,17 +10,18 @@ Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
     r is the time of that function on the training thread, with what it takes inside the steps, where calls that were timed there name it
-    too. B is what the loader's workers need per step, not below the CPU time of what is left divided by the cores. In a trace the step is
-    shorter by r: one thread does all, and what workers need is not in it. With a device the steps are replayed without what is charged to
-    output.
+    too. B is what the loader's workers need per step, not below the CPU time of what is left divided by the cores. On a processor the step
+    after it gets shorter, too: where it is not in every step by what steps after it take longer than their neighbours, else by what
+    followed pauses of other trainings, at worst by nothing. In a trace the step is shorter by r: one thread does all, and what workers need
+    is not in it. With a device the steps are replayed without what is charged to output.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
     needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
     judged; the next one is named beside it, and what both would gain together is not predicted. What holds most of it is not said of one
     that grows and whose calls were timed while it took far less.
-    What is left of a short step may be faster without the function: beside one of 24 ms the rest of a step took 4.9 ms where it took 3.1
-    without it (one model, one pair of runs on a shared machine). The interval does not hold that: the gain may be larger.
+    How much longer a step takes after the thread did something else differs by model and machine: up to 3 ms were seen, and next to
+    nothing. The loader's batches that the thread makes itself get cheaper as well, which is not predicted.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
@@ -36,6 +37,7 @@ from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.after_update import (
     TimedFunctions,
     activity_of,
@@ -142,6 +144,8 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     share, low, high = share_interval(m, counterfactual.expected.removed_ns)
     if share < CLAIM:
         return None
+    spared = after_pauses(m, with_core_delay(m, part))
+    counterfactual = with_pauses(counterfactual, spared)
     where = _where(m, held) if stacks or timed else ""
     ran = f"on the training thread {where}".rstrip()
     entry = next((entry for entry in timed_functions(m) if part in entry.parts), None)
@@ -151,6 +155,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         *_most_of_it(m, part, entry),
         *_known_by(m, timed, stacks, sum(named.values())),
         *_next(m, following),
+        *longer_after(spared),
         saved_by(m, counterfactual),
     )
     finding = Finding(

@@ -10,7 +10,7 @@ Why it costs:
     Nothing trains meanwhile, and the loader's workers have nothing to do yet: what is built there is in no batch.
 How the gain is predicted:
     r is the time of all that is so built, with what it waits for a core. B is what the loader's workers need per step, not below the CPU
-    time of what is left divided by the cores.
+    time of what is left divided by the cores. What follows it is shorter as after slow-callback's.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. What is
     different in every epoch (pairs mined by the model's last results) cannot be built once: then it is the second fix that gains, and
@@ -27,6 +27,7 @@ from slowstep.analyses.after_update.activities import Activity
 from slowstep.analyses.input.rebuilt import RebuiltInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.after_update import activity_of, named_as, shortened, timed_spread
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
@@ -53,6 +54,8 @@ def judge(m: Measurements) -> Answer:
     assumes = f"{part_name(largest)} {'were' if is_plural(largest) else 'was'} done once, before the first epoch"
     queued = float(built.delay_ns.sum() / built.ns.sum())
     counterfactual = shortened(m, built.ns, spread, queued=queued, assumes=assumes)
+    spared = after_pauses(m, built.ns)
+    counterfactual = with_pauses(counterfactual, spared)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -68,6 +71,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="made anew every", value=built.every_steps, unit="steps"),
             Evidence(name="making it", value=share, unit="share of window", threshold=CLAIM),
             *_known_by(m, built),
+            *longer_after(spared),
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),

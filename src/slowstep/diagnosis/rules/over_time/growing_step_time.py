@@ -8,8 +8,9 @@ Why it costs:
     What grows with the number of steps done - a list that is kept and walked, a graph that is not let go, a file that is read again - costs
     the square of it over a run: what is 10 % today is the most of the step tomorrow.
 How the gain is predicted:
-    r is what the growing part takes more than at the first update, to which its line is drawn back. B is what the loader's workers need
-    per step. The gain is that over the steps recorded; over a longer run it is larger.
+    r is what the growing part takes more than at the first update, to which its line is drawn back. Where it runs after the update, the
+    step after it gets shorter with it, as after slow-callback's. B is what the loader's workers need per step. The gain is that over the
+    steps recorded; over a longer run it is larger.
 When it is wrong:
     A machine that slows down (heat, a neighbour that grows) looks the same: where its pace varied, growth by less than two runs on it may
     differ is not blamed. What a step's number of forwards explains (episodes that get
