@@ -8,6 +8,7 @@ import pytest
 
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses.compute import work
+from slowstep.analyses.compute.forward_line import FEWEST_FORWARD_STACKS
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -62,7 +63,7 @@ def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
 
 
 def test_few_stacks_name_no_line(tmp_path):
-    found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).compute.work
+    found = _measured(tmp_path, (52, CONVOLUTION, FEWEST_FORWARD_STACKS - 5)).compute.work
 
     assert found.forward_line is None
     assert found.convolutions is None
