@@ -27,6 +27,9 @@ from slowstep.timeline.timeline import Frame, Timeline
 # node, forward and backward together). What takes longer each time is the operation's own work.
 LONGEST_NS = 20_000.0
 SHORTEST_NS = 50.0
+# One line of a loop may do several operations. What takes longer each time than dispatching three of the slowest is their own work: what
+# decomposes a matrix of 24 rows takes 100 us and more, and as long for each of a stack.
+FEW_OPERATIONS_NS = 3 * LONGEST_NS
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
@@ -55,6 +58,7 @@ class HotLoop:
     high: float
     nodes_share: float  # of the nodes of autograd's graph, that this function made; 0 where that is not known
     in_update: bool
+    short_share: float = 1.0  # of those lines' time, by lines that take no longer than to dispatch a few operations
 
 
 def find_hot_loop(
@@ -98,6 +102,7 @@ def find_hot_loop(
         high=high,
         nodes_share=_nodes_share(called, loop.frame),
         in_update=in_update,
+        short_share=_short_share(loop.often),
     )
 
 
@@ -121,6 +126,10 @@ def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float
         return 0.0
     on_line = counted.filter(pl.col("line").is_between(loop.frame.first_line, int(loop.often["line"][0])))
     return left_ns * float(on_line["line_ns"].sum()) / max(float(counted["line_ns"].sum()), 1.0)
+
+
+def _short_share(often: pl.DataFrame) -> float:
+    return share_of_often(often, 0.0, longest_ns=FEW_OPERATIONS_NS) or 0.0
 
 
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:

@@ -231,6 +231,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "id": int,
         "params": int,
         "tensors": int,
+        "shapes": int,
         "dtypes": dict[str, int],
         "device": str,
         "type": str,
