@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.compute.fixed_cost import DISPATCH_NS, WEIGHT_NS
+from slowstep.analyses.compute.fixed_cost import WEIGHT_NS
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration import computing
@@ -42,13 +42,13 @@ def held_by_line(m: Measurements, line: ForwardLine) -> float:
 def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
     """Its backward is the same share of backward as of the forward, as far as is expected.
 
-    At least it is what the others leave: their backward takes no more than so many times their forward, a dispatch a node, and the
-    gradients of all weights. At most it is all of backward. Nothing is more than the ledger has.
+    At least it is what the others leave: their backward takes no more than so many times their forward, which holds dispatching them too,
+    and the gradients of all weights. At most it is all of backward. Nothing is more than the ledger has.
     """
     body, backward = _shares(m)
     low, own, high = (min(share, body) for share in (call.low, call.window_share, call.high))
-    fixed_ns = (m.trainer.facts.graph_nodes or 0) * DISPATCH_NS + (m.trainer.facts.graph_elements or 0) * WEIGHT_NS
-    others = OTHERS_BACKWARD_AT_MOST * (body - low) + fixed_ns * _passes(m) / float(m.step_ns.mean())
+    weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * _passes(m)
+    others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
     least, most = low + max(backward - others, 0.0), high + backward
     return HeldByCall(forward=own, share=float(np.clip(own + call.share * backward, least, most)), low=least, high=most)
 

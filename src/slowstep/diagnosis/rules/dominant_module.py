@@ -10,7 +10,7 @@ Why it costs:
 How the gain is predicted:
     It is not: what the call could take instead is unknown. It is no more than if it cost nothing: that is shown. Its backward is taken
     to be the same share of backward as of the forward, and at least what the other layers leave, whose backward takes 3.2 times their
-    forward at most (measured: 0.34 to 2.43 times), a dispatch for each node and the gradients of all weights.
+    forward at most (measured: 0.34 to 2.43 times), and the gradients of all weights.
 When it is wrong:
     On the processor the backward of a line runs in another thread without a stack of Python. Stacks are taken where the GIL is given away,
     which long operations do and short ones hardly. A function of the user's own for backward may take longer than layers do. Whether the
