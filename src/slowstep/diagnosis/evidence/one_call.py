@@ -36,17 +36,17 @@ def held_by_line(m: Measurements, line: ForwardLine) -> float:
     if m.compute.device != "cpu":
         return line.share * line.forward_share
     body, backward = _shares(m)
-    return min(line.share * line.forward_share, body) + line.share * backward
+    return line.share * (min(line.forward_share, body) + backward)
 
 
 def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
     """Its backward is the same share of backward as of the forward, as far as is expected.
 
     At least it is what the others leave: their backward takes no more than so many times their forward, which holds dispatching them too,
-    and the gradients of all weights. At most it is all of backward. Nothing is more than the ledger has.
+    and the gradients of all weights. At most it is all of backward. Stacks give no call more than its share of what the ledger has.
     """
     body, backward = _shares(m)
-    low, own, high = (min(share, body) for share in (call.low, call.window_share, call.high))
+    low, own, high = (min(share, call.share * body) for share in (call.low, call.window_share, call.high))
     weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * _passes(m)
     others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
     least, most = low + max(backward - others, 0.0), high + backward
