@@ -113,6 +113,17 @@ def test_of_other_updates_only_the_most_that_they_gain_is_known(change):
     assert verdict.state == "undetermined"
 
 
+def test_a_loop_whose_lines_hold_operations_that_take_long_is_not_predicted():
+    m = of_update(12.0)
+    loop = m.compute.work.loop
+    assert loop is not None
+
+    found = finding(LOOP, changed(m, loop=replace(loop, short_share=0.8)))
+
+    assert found.gain.predicted is None
+    assert found.gain.headroom is not None
+
+
 def test_tensors_of_many_shapes_gain_less_at_once():
     gains = [finding(LOOP, of_update(12.0, shapes=shapes)).gain.predicted for shapes in (1, 10)]
 

@@ -28,7 +28,8 @@ FEWEST_FORWARD_STACKS = 30
 MOSTLY = 0.5
 # Of its function, for each backward: more than one, to the nearest, are several operations.
 ONCE = 1.5
-GRADIENTS, GENERATED = code(Code.GRADIENTS), code(Code.GENERATED)
+# A recurrent layer is many operations, one after another; what a compiler has written may be a whole model.
+OF_SEVERAL = tuple(map(code, (Code.RECURRENT, Code.GRADIENTS, Code.GENERATED)))
 _Key = TypeVar("_Key")
 
 
@@ -128,12 +129,12 @@ class _Own:
 
     @property
     def is_several(self) -> bool:
-        """Whether what it had called is more than one operation: a module in a module, gradients, or what a compiler has written.
+        """Whether what it had called is more than one operation: a module in a module, or what is known to be several.
 
         A module whose own code is not seen may hold anything.
         """
         called = any(in_module((frame,)) for frame in self.below)
-        others = any(GRADIENTS.search(frame.file) or GENERATED.search(frame.file) for frame in self.below)
+        others = any(pattern.search(frame.file) for frame in self.below for pattern in OF_SEVERAL)
         return others or len(self.modules) > 1 or (called and not self.modules)
 
 

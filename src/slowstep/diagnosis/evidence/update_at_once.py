@@ -20,6 +20,8 @@ MOST_ELEMENTS = 1024
 FEWEST_TENSORS = 20
 # Updates that took a loop up to 21 us a tensor, and 99 us and more: in the middle between both.
 LONG_NS = 45_000.0
+# Of the loop's time, by lines that dispatch a few operations. Others hold an operation's own work, which is the same for a stack.
+FEWEST_SHORT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class LeftAtOnce:
 def at_once(m: Measurements, loop: HotLoop, assumes: str) -> Counterfactual | None:
     """The loop of an update written for all tensors at once; None where nothing was measured that is like it."""
     own = m.compute.own_update
-    left = None if own is None else left_at_once(own, _each_ns(m, loop, own))
+    left = None if own is None or loop.short_share < FEWEST_SHORT else left_at_once(own, _each_ns(m, loop, own))
     if left is None:
         return None
     taken = with_core_delay(m, OPTIMIZER)

@@ -3,8 +3,9 @@
 What it sees:
     Of at least 30 stacks inside the forward, at least half stand under one line of the user's own modules (the innermost of their own
     code), others under other lines, and that line holds at least a quarter of the time, on a processor with its backward. Where there
-    most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation, and that
-    surely holds more than half of the time, it claims that time. Anything else is advice: a line may call a whole model.
+    most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation (a recurrent
+    layer is several), and that surely holds more than half of the time, it claims that time. Anything else is advice: a line may call a
+    whole model.
 Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
@@ -44,9 +45,6 @@ ASSUMES = "that line took less time"
 SMALLER = {
     "Conv": "a smaller kernel, fewer channels, a smaller input (a stride or pooling before it) or channels_last",
     "Linear": "fewer outputs or inputs, or two smaller layers in its place (of low rank)",
-    "LSTM": "fewer units or shorter sequences",
-    "GRU": "fewer units or shorter sequences",
-    "RNN": "fewer units or shorter sequences",
     "Attention": "fewer or shorter sequences at a time",
 }
 OF_TIME = {True: "with its backward", False: "its forward's share of the time"}

@@ -14,9 +14,9 @@ How the gain is predicted:
     take: twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most;
     at best by that share, at worst nothing. B is what the loader's workers need per step. Of an optimizer of the script's own, r is what
     was measured of 20 tensors and more of up to 1024 elements each: for all of them at once it took 0.43 times as long (0.28 to 0.76),
-    and where the loop takes 45 us or more a tensor 0.10 times (0.01 to 0.33); each further shape adds a tensor's time. Lines that take
-    over 60 us are an operation's own work. Of larger tensors it is not predicted: that took 0.12 to 2.4 times as long (see
-    beside-the-model). Then it is no more than all that the loop takes.
+    and where the loop takes 45 us or more a tensor 0.10 times (0.01 to 0.33); each further shape adds a tensor's time. Where
+    a tenth of the loop is lines of over 30 us, an operation's own work, and of larger tensors it is not predicted: those took 0.12 to 2.4
+    times as long (see beside-the-model). Then it is no more than all that the loop takes.
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,

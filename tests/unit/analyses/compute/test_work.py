@@ -78,6 +78,7 @@ def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
 
 
 WIDE: dict[int, dict[str, Any]] = {52: {"column": 15, "called": "self.wide", "in_loop": False}}
+RECURRENT = (f"{LIBRARY}/nn/modules/rnn.py", "LSTM.forward", 1, 2)
 SEQUENTIAL = (f"{LIBRARY}/nn/modules/container.py", "Sequential.forward", 1, 2)
 
 
@@ -96,11 +97,12 @@ def test_the_call_of_a_line_that_holds_most_is_named_with_its_share_of_the_time(
     [
         (CONVOLUTION, {"in_loop": True}, 1, False),
         ((SEQUENTIAL, CONVOLUTION), {}, 1, False),
+        (RECURRENT, {}, 1, False),
         (CONVOLUTION, {}, 4, False),
         (CONVOLUTION, {}, None, None),
         (None, {}, 1, True),
     ],
-    ids=["in a loop", "a container", "several times a step", "not known how often", "a function"],
+    ids=["in a loop", "a container", "a recurrent layer", "several times a step", "not known how often", "a function"],
 )
 def test_a_call_is_one_operation_where_nothing_says_that_it_is_several(tmp_path, called, changed, calls, is_one):
     running = {52: {**WIDE[52], **changed}}
