@@ -101,6 +101,14 @@ def test_a_loop_over_small_tensors_that_holds_most_of_the_step_is_the_bottleneck
     assert (verdict.state, verdict.rule) == ("bottleneck", LOOP)
 
 
+def test_an_update_whose_gain_is_predicted_leaves_no_doubt_of_what_it_takes_at_once():
+    told, untold = (diagnose(of_update(4.0, **change)).verdict.reason for change in ({}, {"shapes": None}))
+
+    assert untold is not None
+    assert untold.code == "own-update"
+    assert told is None or told.code != "own-update"
+
+
 @pytest.mark.parametrize(
     "change", [{"elements": 9216.0}, {"elements": None}, {"shapes": None}, {"shapes": 40}, {"tensors": 8}, {"tensors": None}], ids=str
 )

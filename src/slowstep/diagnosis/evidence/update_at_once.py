@@ -22,6 +22,7 @@ FEWEST_TENSORS = 20
 LONG_NS = 45_000.0
 # Of the loop's time, by lines that dispatch a few operations. Others hold an operation's own work, which is the same for a stack.
 FEWEST_SHORT = 0.9
+MOST_OF_UPDATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,12 @@ def at_once(m: Measurements, loop: HotLoop, assumes: str) -> Counterfactual | No
         pessimistic=replace(expected, removed_ns=least, concurrent_ns=PESSIMISTIC_BESIDE * beside),
         optimistic=replace(expected, removed_ns=taken * loop.high * (1 - left.low)),
     )
+
+
+def tells_update(m: Measurements) -> bool:
+    """Whether it is known of most of the update what it would take for all tensors at once."""
+    loop = m.compute.work.loop
+    return loop is not None and loop.in_update and loop.share >= MOST_OF_UPDATE and at_once(m, loop, "") is not None
 
 
 def left_at_once(own: OwnUpdate, each_ns: float) -> LeftAtOnce | None:
