@@ -74,7 +74,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class ForwardStacks:
     """Distinct stacks inside a module's call; the time and the number of all stacks."""
 
     stacks: list[Taken]
@@ -92,7 +92,7 @@ class Forward:
         return sum(each.times for each in self.stacks)
 
 
-def find_forward(steps: Steps, stacks: Stacks) -> Forward | None:
+def find_forward_stacks(steps: Steps, stacks: Stacks) -> ForwardStacks | None:
     """The stacks of the window that stand in a module's call; None where they are too few."""
     taken = inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:])
     # A long run has a million stacks and a few thousand different ones.
@@ -100,7 +100,7 @@ def find_forward(steps: Steps, stacks: Stacks) -> Forward | None:
     weights = np.bincount(at, weights=stacks.weight_ns[taken], minlength=len(numbers))
     paths = [stacks.frames.get(int(number), ()) for number in numbers]
     forward = [Taken(float(w), path, int(n)) for w, path, n in zip(weights, paths, times, strict=True) if in_module(path)]
-    found = Forward(forward, float(weights.sum()), len(taken))
+    found = ForwardStacks(forward, float(weights.sum()), len(taken))
     return found if found.taken >= FEWEST_FORWARD_STACKS and found.held_ns > 0 else None
 
 
@@ -138,7 +138,7 @@ class _Own:
         return others or len(self.modules) > 1 or (called and not self.modules)
 
 
-def find_forward_line(timeline: Timeline, trainer: Trainer, forward: Forward | None) -> ForwardLine | None:
+def find_forward_line(timeline: Timeline, trainer: Trainer, forward: ForwardStacks | None) -> ForwardLine | None:
     """The innermost own line of a module's with most time, of all such lines."""
     own = [found for taken in forward.stacks if (found := _own(taken)) is not None] if forward is not None else []
     if forward is None or not own:
@@ -156,7 +156,7 @@ def find_forward_line(timeline: Timeline, trainer: Trainer, forward: Forward | N
     )
 
 
-def _call(timeline: Timeline, trainer: Trainer, forward: Forward, line: list[_Own]) -> ForwardCall | None:
+def _call(timeline: Timeline, trainer: Trainer, forward: ForwardStacks, line: list[_Own]) -> ForwardCall | None:
     """Of the stacks in one line, the call that holds most of them."""
     call, held_ns, mine = _most(line, lambda each: each.call)
     if call is None:
@@ -185,7 +185,7 @@ def _is_one(timeline: Timeline, trainer: Trainer, call: RunningCall, mine: list[
     return bool(timed["calls"][0] / max(timed["stretches"][0], 1) < ONCE * max(passes, 1.0))
 
 
-def convolutions_share(forward: Forward | None) -> float | None:
+def convolutions_share(forward: ForwardStacks | None) -> float | None:
     """Of the forward's time, by stacks."""
     if forward is None:
         return None

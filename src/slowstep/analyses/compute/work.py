@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward, find_forward_line
+from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.python.hot_loop import HotLoop, find_hot_loop
@@ -52,7 +52,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     notes = trainer.facts.notes
     facts, optimizers = notes["facts"], notes["optimizers"]
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
-    forward = find_forward(steps, stacks)
+    forward = find_forward_stacks(steps, stacks)
     modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
     apart = functions_in_callbacks(trainer, stacks)
     # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
