@@ -106,7 +106,8 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
 
 
 def _smaller(call: ForwardCall) -> str:
-    return next((way for name, way in SMALLER.items() if name in (call.operation or "")), CHEAPER)
+    said = (call.operation or call.name or "").lower()
+    return next((way for name, way in SMALLER.items() if name.lower() in said), CHEAPER)
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "trainer", "training"), judge=judge)

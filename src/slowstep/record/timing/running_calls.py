@@ -16,6 +16,7 @@ from slowstep.record.timing.line_counts import is_users
 _CALL: Final = "CALL"
 _LOAD: Final = "LOAD_"
 _OPERATOR: Final = "BINARY_OP"
+_INSTRUCTION: Final = 2
 
 
 class LineCall(NamedTuple):
@@ -54,7 +55,7 @@ def _calls_of(code: CodeType) -> dict[int, LineCall]:
     loops = jumps_back(steps)
     found: dict[int, LineCall] = {}
     names: dict[tuple[int | None, int | None], str] = {}
-    for step in steps:
+    for step, ends in zip(steps, [*(step.offset for step in steps[1:]), len(code.co_code)], strict=True):
         place = step.positions
         if place is None or place.col_offset is None or place.end_col_offset is None:
             continue
@@ -65,5 +66,7 @@ def _calls_of(code: CodeType) -> dict[int, LineCall]:
         elif _CALL in step.opname or step.opname == _OPERATOR:
             name = step.argrepr if step.opname == _OPERATOR else names.get(begin)
             in_loop = any(first <= step.offset <= last for first, last in loops.items())
-            found[step.offset] = LineCall(place.col_offset, place.end_col_offset, name, in_loop)
+            call = LineCall(place.col_offset, place.end_col_offset, name, in_loop)
+            # A frame that has called a function in Python stands behind what the interpreter caches of the call.
+            found.update(dict.fromkeys(range(step.offset, ends, _INSTRUCTION), call))
     return found
