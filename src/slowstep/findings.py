@@ -34,7 +34,8 @@ class MeasuredGain:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
     """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown;
-    a gain that is known and has no `high` is `low` or more. `unknown_because` is why nothing was predicted, where that can be said.
+    a gain that is known and has no `high` is `low` or more. `unknown_because` is why nothing was predicted, where that can be said, and
+    `headroom` what no fix gains more than: what is claimed would cost nothing.
 
     The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
     """
@@ -46,6 +47,7 @@ class Gain:
     measured: MeasuredGain | None = None
     steady_low: float | None = None
     unknown_because: Reason | None = None
+    headroom: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,15 @@ def test_a_gain_that_was_measured_is_the_one_that_is_known(sample_report, predic
     assert line in " ".join(" ".join(lines).split())
 
 
+def test_of_a_gain_that_is_unknown_the_most_is_said_where_it_is_known(sample_report):
+    report = sample_report("bottleneck")
+    report["findings"][0]["gain"] |= {"predicted": None, "low": None, "high": None, "measured": None, "headroom": 2.6}
+
+    lines = render(report, width=80, color=False).splitlines()
+
+    assert next(text for text in lines if text.startswith("1. ")).endswith(" gain unknown, at most 2.6x")
+
+
 def test_a_gain_without_an_upper_end_is_so_much_or_more(sample_report):
     report = sample_report("bottleneck")
     report["findings"][0]["gain"] |= {"predicted": 1.73, "low": 0.66, "high": None, "measured": None}

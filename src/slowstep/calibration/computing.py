@@ -100,6 +100,17 @@ LOOPS_BACKWARD: Final = Calibration(
     measured_by="six loops, forward and backward timed apart",
     date="2026-11-26",
 )
+LAYERS_BACKWARD: Final = Calibration(
+    value=1.5,
+    low=0.3,
+    high=3.2,
+    unit="times the forward",
+    meaning="the backward of layers that are no loops: 0.34 (pooling) to 2.43 (wide matrix products), 1.5 in the median of thirteen "
+    "models; the bounds are a little less than the least, and a third more than the most",
+    machine=f"{DISPATCH.machine}, others computing beside it, processor time",
+    measured_by="benchmarks/layer_backward.py",
+    date="2026-11-29",
+)
 # What forward and backward of a graph take, by what its operations give.
 GIVEN_ELEMENT: Final = Calibration(
     value=1.5,

@@ -17,6 +17,28 @@ FUSED_LEFT: Final = Calibration(
     measured_by="the optimizers alone, fused and not, in turns",
     date="2026-11-26",
 )
+# What is written for all tensors at once, beside a loop over them: by operations on lists of tensors, or on those of one shape stacked.
+AT_ONCE: Final = Calibration(
+    value=0.43,
+    low=0.28,
+    high=0.76,
+    unit="share of a loop's time",
+    meaning="what is left of signs, moments, norms, products and noise, in 24 to 160 tensors of 64 to 1024 elements of one shape, each "
+    "of which took the loop 10 to 21 us; of 9,216 elements it is 0.6 to 2",
+    machine=f"{TWO_CORES}, others computing, one thread, torch 2.13, the fastest of thirty rounds in turns",
+    measured_by="benchmarks/update_at_once.py",
+    date="2026-11-29",
+)
+LONG_AT_ONCE: Final = Calibration(
+    value=0.10,
+    low=0.01,
+    high=0.33,
+    unit=AT_ONCE.unit,
+    meaning="the same of matrices made orthogonal, of roots, and of chains of some thirty operations, which took the loop 99 us and more",
+    machine=AT_ONCE.machine,
+    measured_by=AT_ONCE.measured_by,
+    date=AT_ONCE.date,
+)
 # What an update costs that touches only the rows of a batch, and what a dense gradient costs beside the optimizer's call.
 SPARSE_TABLE: Final = Calibration(
     value=150_000.0,

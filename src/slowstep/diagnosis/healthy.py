@@ -9,16 +9,17 @@ from dataclasses import replace
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.one_call import MOST_OF_STEP
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN
 from slowstep.diagnosis.law import (
     FIRST_GAIN_MAY_BE_NONE,
-    GAIN_NOT_KNOWN,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
     UNJUDGED_STAGE,
     WHOLE_STAGE,
     Answers,
+    gain_not_known,
     large_together,
     may_be_bottleneck,
     of_unknown_gain,
@@ -46,8 +47,6 @@ PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
 )
 
-# What one layer may hold that nobody sees, unless it is no more than that: a fix of it would gain more than any other.
-MOST_OF_STEP = 0.5
 PROFILE_STEPS = "profile some steps by the framework's own profiler, which tells of its operations"
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
@@ -140,7 +139,7 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
         # Of what is on all the time its own share is not known.
         is_whole = len(unknown.claims) > 1 and math.isclose(unknown.share, m.ledger.share(unknown.stage))
         whole = WHOLE_STAGE(stage=unknown.stage) if is_whole else None
-        reason = GAIN_NOT_KNOWN(rule=unknown.rule, whole=whole, share=unknown.share, remedy="try its fix")
+        reason = gain_not_known(unknown, "try its fix", whole)
         levers = _levers([unknown])
         return Doubt(reason, levers, unknown.fixes[0].text if levers is None else None, unknown.rule)
     for doubtful in (judged.finding for judged in answers.uncertain):

@@ -32,7 +32,8 @@ UNKNOWN_IS_LARGER = Wording(
     "{unattributed:share} of the time could not be attributed to any stage, no less than {stage:stage} takes ({share:share}); {remedy}",
 )
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
-GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time); {remedy}")
+GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time{bound}); {remedy}")
+AT_MOST = Wording("at-most", ", so {headroom:ratio} at most")
 WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage:stage}, ")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:ratio}) may be nothing; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage:stage}, {demand}")
@@ -214,6 +215,13 @@ def of_unknown_gain(answers: Answers) -> Finding | None:
     """The first finding that could gain enough by its share, of which nobody knows whether it would."""
     findings = (judged.finding for judged in answers.leading)
     return next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
+
+
+def gain_not_known(finding: Finding, remedy: str, whole: Reason | None = None) -> Reason:
+    """That it is not known what fixing the finding would gain, with the most where that is; `remedy` says what would tell."""
+    headroom = finding.gain.headroom
+    bound = None if headroom is None else AT_MOST(headroom=headroom)
+    return GAIN_NOT_KNOWN(rule=finding.rule, whole=whole, share=finding.share, bound=bound, remedy=remedy)
 
 
 def large_together(m: Measurements, answers: Answers, remedy: str) -> Reason | None:

@@ -10,7 +10,6 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.not_shown import ALL_STEPS
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
-    GAIN_NOT_KNOWN,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
     MODEL,
@@ -18,6 +17,7 @@ from slowstep.diagnosis.law import (
     UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
+    gain_not_known,
     large_together,
     may_be_bottleneck,
     of_unknown_gain,
@@ -132,7 +132,7 @@ def _gain_not_known(answers: Answers) -> Doubt | None:
     unknown = of_unknown_gain(answers)
     if unknown is None:
         return None
-    return Doubt(GAIN_NOT_KNOWN(rule=unknown.rule, whole=None, share=unknown.share, remedy="try its first fix"))
+    return Doubt(gain_not_known(unknown, "try its first fix"))
 
 
 def _together(m: Measurements, answers: Answers) -> Doubt | None:

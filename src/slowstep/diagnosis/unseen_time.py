@@ -8,6 +8,7 @@ from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.optimizer_side import tells_update
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, UNATTRIBUTED_TIME, UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
@@ -132,7 +133,7 @@ def _around_update(m: Measurements) -> Doubt | None:
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
     own = m.compute.own_update
-    if own is not None and own.share >= HEALTHY_UNATTRIBUTED and own.elements is not None and _is_by_small_tensor(own, own.elements):
+    if own is not None and own.share >= HEALTHY_UNATTRIBUTED and own.elements is not None and _is_by_small_tensor(m, own, own.elements):
         remedy = f"try {own.name} on all tensors at once"
         return by_hand(OWN_UPDATE, remedy, name=own.name, share=own.share, place=own.place, elements=round(own.elements))
     hook = m.compute.in_backward
@@ -141,10 +142,10 @@ def _around_update(m: Measurements) -> Doubt | None:
     return None
 
 
-def _is_by_small_tensor(own: OwnUpdate, elements: float) -> bool:
-    """Whether it does tensor by tensor, as far as is known, what may take less for all at once."""
+def _is_by_small_tensor(m: Measurements, own: OwnUpdate, elements: float) -> bool:
+    """Whether it does tensor by tensor, as far as is known, what may take less for all at once, and nobody knows how much less."""
     by_tensor = own.by_tensor_share is None or own.by_tensor_share >= BY_TENSOR
-    return by_tensor and elements <= SMALL_TENSOR
+    return by_tensor and elements <= SMALL_TENSOR and not tells_update(m)
 
 
 def _of_lines_beside_backward(m: Measurements) -> Doubt | None:

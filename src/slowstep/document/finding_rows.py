@@ -28,8 +28,8 @@ class MeasuredRow(TypedDict):
 
 class GainRow(TypedDict):
     """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more.
-    `unknown_because` is why nothing was predicted. `steady_low` is the lower end at the pace of this run: what a verdict rests on, where
-    `low` is that of another run, which may meet a slower machine.
+    `unknown_because` is why nothing was predicted, `headroom` what no fix then gains more than. `steady_low` is the lower end at the pace
+    of this run: what a verdict rests on, where `low` is that of another run, which may meet a slower machine.
     """
 
     predicted: float | None
@@ -38,6 +38,7 @@ class GainRow(TypedDict):
     assumes: str
     measured: MeasuredRow | None
     unknown_because: NotRequired[str]
+    headroom: NotRequired[float]
     steady_low: NotRequired[float]
 
 

@@ -42,6 +42,8 @@ def finding_row(finding: Finding) -> FindingRow:
     del row["gain"]["unknown_because"]
     if (because := finding.gain.unknown_because) is not None:
         row["gain"]["unknown_because"] = sentence(because)
+    if finding.gain.headroom is None:
+        del row["gain"]["headroom"]
     row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
     for name in ("also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])

@@ -23,6 +23,7 @@ class Code(Enum):
     MODEL_HOOKS = "what calls the hooks of models"
     LAYERS = "layers of models"
     CONVOLUTIONS = "layers that convolve"
+    RECURRENT = "layers that go over time"
     GRADIENTS = "what computes gradients where it is called for them"
     GENERATED = "what calls code that a compiler has written"
     COMPILER = "a compiler at work"

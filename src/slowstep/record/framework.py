@@ -124,7 +124,7 @@ class Framework:
 
     def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
         """How many elements they have (`params`), of which `dtypes`, on which `device` most of them; each None where that is not known. And
-        in how many `tensors`, where something tells.
+        in how many `tensors`, of how many different `shapes`, where something tells.
         """
         return {"params": None, "dtypes": None, "device": None}
 

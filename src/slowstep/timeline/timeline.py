@@ -16,13 +16,25 @@ from slowstep.timeline.trace import TraceFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunningCall:
+    """Which call or operation of its line a frame was in: its column (bytes of UTF-8 from 0), the name of what is called or the operator's
+    sign, and whether a loop of the function holds it. None is unknown.
+    """
+
+    column: int
+    name: str | None
+    in_loop: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """A place in somebody's code: file, function, and the line that was executed."""
+    """A place in somebody's code: file, function, and the line that was executed. Frames of one line are equal, whatever it calls."""
 
     file: str
     function: str
     first_line: int
     line: int
+    call: RunningCall | None = field(default=None, compare=False)
 
 
 # First and last lines of loops, by file, name and first line of the function that holds them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from judged import answer_of, finding, named, values
 from made_measurements import measurements
 from made_parts import function_part
-from slowstep.analyses.compute.work import ForwardLine
+from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.diagnosis.engine import diagnose
+from slowstep.parts import BACKWARD, BODY
 from slowstep.reason_words import sentence
 from slowstep.timeline.timeline import Frame
 
@@ -148,12 +150,69 @@ LINE: dict[str, Any] = {
     ids=str,
 )
 def test_a_line_that_holds_most_of_the_forward_is_advice(change, fires):
-    m = measurements(**work(forward_line=ForwardLine(**{**LINE, **change})))
+    m = measurements(ledger={BODY: 17.0, BACKWARD: 0.2}, **work(forward_line=ForwardLine(**{**LINE, **change})))
 
     assert (answer_of("dominant-module", m) is not None) is fires
     if fires:
         found = finding("dominant-module", m)
         assert (found.advisory, values(found)["line"]) == (True, "model.py:35")
+
+
+# 6 of 19.5 ms are forward, 12 are backward.
+CALL: dict[str, Any] = {
+    "name": "self.wide", "operation": "Conv2d", "share": 0.85, "window_share": 0.26, "low": 0.22, "high": 0.3, "is_one": True
+}  # fmt: skip
+
+
+def of_call(**change: Any) -> dict[str, Any]:
+    return work(forward_line=ForwardLine(**{**LINE, "forward_share": 0.31, "call": ForwardCall(**{**CALL, **change})}))
+
+
+def test_one_operation_that_surely_holds_most_of_the_step_with_its_backward_leaves_no_training_healthy():
+    m = measurements(**of_call())
+
+    found, verdict = finding("dominant-module", m), diagnose(m).verdict
+    assert not found.advisory
+    # At least what is left of backward by 3.2 times the rest of the forward, and by 5.2 ns for each weight.
+    weights_ms = (m.trainer.facts.graph_elements or 0) * 5.2e-6
+    least = 0.22 + (12 - 3.2 * (6 - 0.22 * 19.5) - weights_ms) / 19.5
+    assert found.share_low == pytest.approx(least, abs=1e-6)
+    # Expected is the same share of it as of the forward.
+    assert found.share == pytest.approx(0.26 + 0.85 * 12 / 19.5)
+    assert found.gain.predicted is None
+    assert found.gain.headroom == pytest.approx(1 / (1 - found.share))
+    assert (verdict.state, verdict.rule) == ("undetermined", None)
+    assert verdict.reason is not None
+    assert (verdict.reason.code, verdict.reason.values["rule"]) == ("gain-not-known", "dominant-module")
+    bound = verdict.reason.values["bound"]
+    assert bound.values["headroom"] == found.gain.headroom
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_one": False}, {"is_one": None}, {"low": 0.1}, {"low": 0.12, "window_share": 0.16, "share": 0.55}], ids=str
+)
+def test_what_may_be_a_whole_model_or_less_than_half_of_the_step_is_said_of_a_healthy_one(change):
+    m = measurements(**of_call(**change))
+
+    verdict = diagnose(m).verdict
+    assert finding("dominant-module", m).advisory
+    assert verdict.state == "healthy"
+    assert verdict.reason is not None
+    assert (verdict.reason.values["most"].code, verdict.reason.values["most"].values["line"]) == ("most-by-line", "model.py:35")
+
+
+def test_a_line_on_an_accelerator_is_advice_only():
+    line = of_call()["work"]["forward_line"]
+    m = measurements(device="cuda", **work(forward_line=replace(line, forward_share=0.9)))
+
+    assert finding("dominant-module", m).advisory
+
+
+def test_a_healthy_training_of_which_no_line_holds_most_names_none():
+    reason = diagnose(measurements(**work(forward_line=ForwardLine(**{**LINE, "share": 0.5, "forward_share": 0.31})))).verdict.reason
+
+    assert reason is not None
+    assert reason.values["most"] is None
 
 
 @pytest.mark.parametrize(("operation", "is_named"), [("Conv2d", True), ("LSTMCell", False), (None, False)])

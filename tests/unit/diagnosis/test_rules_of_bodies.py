@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from judged import answer_of, finding, named, values
 from made_measurements import MS, SCRIPT, changed, measurements, per_step
 from made_timed_calls import Function, Note, calls, in_bodies
 from slowstep.analyses.compute.before_update import BeforeUpdate
+from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BODY, CodePlace, Part, PartKind
@@ -71,6 +73,69 @@ def test_a_loop_of_the_scripts_own_optimizer_claims_time_of_updates():
 
     assert (found.claims, found.gain.predicted) == ((UPDATE,), None)
     assert found.share == pytest.approx(0.9 * m.ledger.share_of(UPDATE), rel=0.01)
+
+
+OWN: Function = (SCRIPT, "Own.step", 6)
+OF_SMALL = OwnUpdate(name="Own.step", place="train.py:10", share=0.6, stacks=60, elements=576.0, tensors=40, shapes=1)
+
+
+def of_update(ms: float, *, each_us: float = 7.0, **change: Any) -> Measurements:
+    """An update of so many ms, of which a loop over 40 tensors takes nine tenths."""
+    note = body((OWN, 18, 18, []), (OPTIMIZER, 20, 2, [[0, 18]]))
+    return in_bodies(note, lines(40, each_us, OWN), ledger={UPDATE: ms}, own_update=replace(OF_SMALL, **change))
+
+
+@pytest.mark.parametrize(("ms", "left"), [(1.6, 0.43), (12.0, 0.10)], ids=["36 us a tensor", "270 us a tensor"])
+def test_what_an_update_of_small_tensors_gains_at_once_is_what_was_measured(ms, left):
+    m = of_update(ms)
+
+    gain = finding(LOOP, m).gain
+    share = 0.9 * m.ledger.share_of(UPDATE)
+    assert gain.predicted == pytest.approx(1 / (1 - share * (1 - left)), rel=0.01)
+    assert gain.low < gain.predicted < gain.high
+
+
+def test_a_loop_over_small_tensors_that_holds_most_of_the_step_is_the_bottleneck():
+    verdict = diagnose(of_update(24.0)).verdict
+
+    assert (verdict.state, verdict.rule) == ("bottleneck", LOOP)
+
+
+def test_an_update_whose_gain_is_predicted_leaves_no_doubt_of_what_it_takes_at_once():
+    told, untold = (diagnose(of_update(4.0, **change)).verdict.reason for change in ({}, {"shapes": None}))
+
+    assert untold is not None
+    assert untold.code == "own-update"
+    assert told is None or told.code != "own-update"
+
+
+@pytest.mark.parametrize(
+    "change", [{"elements": 9216.0}, {"elements": None}, {"shapes": None}, {"shapes": 40}, {"tensors": 8}, {"tensors": None}], ids=str
+)
+def test_of_other_updates_only_the_most_that_they_gain_is_known(change):
+    m = of_update(12.0, **change)
+
+    found, verdict = finding(LOOP, m), diagnose(m).verdict
+    assert found.gain.predicted is None
+    assert found.gain.headroom == pytest.approx(1 / (1 - found.share))
+    assert verdict.state == "undetermined"
+
+
+def test_a_loop_whose_lines_hold_operations_that_take_long_is_not_predicted():
+    m = of_update(12.0)
+    loop = m.compute.work.loop
+    assert loop is not None
+
+    found = finding(LOOP, changed(m, loop=replace(loop, short_share=0.8)))
+
+    assert found.gain.predicted is None
+    assert found.gain.headroom is not None
+
+
+def test_tensors_of_many_shapes_gain_less_at_once():
+    gains = [finding(LOOP, of_update(12.0, shapes=shapes)).gain.predicted for shapes in (1, 10)]
+
+    assert 1.1 < gains[1] < gains[0]
 
 
 @pytest.mark.parametrize(("library", "is_named"), [(GAUSS, True), (LAYER, False)], ids=["a library's", "a layer of the model"])

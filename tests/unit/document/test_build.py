@@ -110,7 +110,7 @@ def test_what_an_experiment_proved_is_said_of_a_training_in_which_no_rule_saw_it
 
 
 def test_a_fix_whose_gain_was_measured_is_not_to_be_tried_again(sections):
-    unknown = GAIN_NOT_KNOWN(rule="chatty-logging", whole=None, share=0.5, remedy="try its fix")
+    unknown = GAIN_NOT_KNOWN(rule="chatty-logging", whole=None, share=0.5, bound=None, remedy="try its fix")
     sections = sections.with_diagnosis(
         replace(sections.diagnosis, verdict=replace(HEALTHY, state="undetermined", healthy=None, reason=unknown))
     )

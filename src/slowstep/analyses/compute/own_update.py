@@ -36,8 +36,9 @@ _MethodKey = tuple[str, str, int]
 class OwnUpdate:
     """The method of the script's own optimizers that most stacks in updates stand in, and the line of it that most of them do.
 
-    `share`: of the window; `elements`: in a tensor, on average, of what that optimizer updates (None: not known). `by_tensor_share`: of
-    the method's time, by those of its lines that ran once for each tensor (None: they were not counted).
+    `share`: of the window; `elements`: in a tensor, on average, of what that optimizer updates (None: not known); `tensors` are so many,
+    and have so many different `shapes` (None: not known). `by_tensor_share`: of the method's time, by those of its lines that ran once for
+    each tensor (None: they were not counted).
     """
 
     name: str
@@ -46,6 +47,8 @@ class OwnUpdate:
     stacks: int
     elements: float | None
     by_tensor_share: float | None = None
+    tensors: int | None = None
+    shapes: int | None = None
 
 
 class _Methods:
@@ -92,7 +95,8 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
         return None
     most, weight = methods.held.most_common(1)[0]
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
-    tensors, elements = _sizes(trainer, methods.optimizer(most))
+    mine = _note(trainer, methods.optimizer(most))
+    tensors, elements = mine.get("tensors"), mine.get("params")
     counted = timeline.table("lines").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
     return OwnUpdate(
         name=most[1],
@@ -101,6 +105,8 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
         stacks=sum(methods.lines[most].values()),
         elements=elements / tensors if tensors and elements else None,
         by_tensor_share=_by_tensor_share(counted, most, tensors) if tensors else None,
+        tensors=tensors,
+        shapes=mine.get("shapes"),
     )
 
 
@@ -118,8 +124,6 @@ def _by_tensor_share(counted: pl.DataFrame, method: tuple[str, str, int], tensor
     return share_of_often(mine, min(OFTEN, MANY_TENSORS * tensors))
 
 
-def _sizes(trainer: Trainer, optimizer: int) -> tuple[int | None, int | None]:
-    """How many tensors an optimizer updates, and how many elements they have."""
-    notes = trainer.facts.notes["optimizers"]
-    mine: dict[str, Any] = next((note for note in notes if note.get("id") == optimizer), {})
-    return mine.get("tensors"), mine.get("params")
+def _note(trainer: Trainer, optimizer: int) -> dict[str, Any]:
+    """What is known of an optimizer: how many tensors it updates, how many elements and different shapes they have."""
+    return next((note for note in trainer.facts.notes["optimizers"] if note.get("id") == optimizer), {})

@@ -21,7 +21,7 @@ from slowstep.frameworks._words import Code
 from slowstep.parts import CodePlace
 from slowstep.record.writing.own_frames import is_own
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import Frame, Timeline
+from slowstep.timeline.timeline import Frame, RunningCall, Timeline
 
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 # What was typed at Python's own prompt is the user's all the same.
@@ -85,8 +85,10 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
     rows = rows.sort("time_ns")
     frames: dict[int, list[Frame]] = defaultdict(list)
     known = timeline.table("frames").filter(pl.col("process") == process).sort("stack", "depth")
-    for stack, file, function, first, line in known.select("stack", "file", "function", "first_line", "line").iter_rows():
-        frames[stack].append(Frame(file=file, function=function, first_line=first, line=line))
+    columns = ("stack", "file", "function", "first_line", "line", "column", "called", "in_loop")
+    for stack, file, function, first, line, column, called, in_loop in known.select(columns).iter_rows():
+        call = None if column is None else RunningCall(column=column, name=called, in_loop=in_loop)
+        frames[stack].append(Frame(file=file, function=function, first_line=first, line=line, call=call))
     return Stacks(
         time_ns=rows["time_ns"].to_numpy(),
         weight_ns=rows["weight_ns"].cast(pl.Float64).clip(lower_bound=0).to_numpy(),

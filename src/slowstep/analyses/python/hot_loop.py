@@ -27,6 +27,9 @@ from slowstep.timeline.timeline import Frame, Timeline
 # node, forward and backward together). What takes longer each time is the operation's own work.
 LONGEST_NS = 20_000.0
 SHORTEST_NS = 50.0
+# One line of a loop may do several operations. What takes longer than this is as a rule their own work, and takes 0.7 to 1.0 times as long
+# for a stack: of matrices of 16 to 32 rows eigenvalues, singular values, QR, sorting (20 to 290 us each; inverses, of 25 us, 0.24 to 0.49).
+FEW_OPERATIONS_NS = 1.5 * LONGEST_NS
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
@@ -55,6 +58,7 @@ class HotLoop:
     high: float
     nodes_share: float  # of the nodes of autograd's graph, that this function made; 0 where that is not known
     in_update: bool
+    short_share: float = 1.0  # of those lines' time, by lines that take no longer than to dispatch a few operations
 
 
 def find_hot_loop(
@@ -93,6 +97,7 @@ def find_hot_loop(
         high=high,
         nodes_share=_nodes_share(called, loop.frame),
         in_update=in_update,
+        short_share=_short_share(loop.often),
     )
 
 
@@ -131,6 +136,10 @@ def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float
         return 0.0
     on_line = counted.filter(pl.col("line").is_between(loop.frame.first_line, int(loop.often["line"][0])))
     return left_ns * float(on_line["line_ns"].sum()) / max(float(counted["line_ns"].sum()), 1.0)
+
+
+def _short_share(often: pl.DataFrame) -> float:
+    return share_of_often(often, 0.0, longest_ns=FEW_OPERATIONS_NS) or 0.0
 
 
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -38,13 +38,17 @@ def loop_around(code: CodeType, line: int) -> list[list[int]]:
     return [min(around, key=lambda span: span[1] - span[0])] if around else []
 
 
+def jumps_back(steps: Iterable[dis.Instruction]) -> dict[int, int]:
+    """Where each loop begins and ends, as offsets of instructions."""
+    # One loop has as many jumps back as it has ways to go on: it ends with the last one.
+    return {step.argval: step.offset for step in steps if _BACK in step.opname and _WAITING not in step.opname}
+
+
 def _loops(code: CodeType, otherwise: int) -> list[tuple[int, int]]:
     """First and last line of all loops of a function; `otherwise` where those are not known."""
     steps = list(dis.get_instructions(code))
-    # One loop has as many jumps back as it has ways to go on: it ends with the last one.
-    ends = {step.argval: step.offset for step in steps if _BACK in step.opname and _WAITING not in step.opname}
     at, spans = [step.offset for step in steps], []
-    for begin, end in ends.items():
+    for begin, end in jumps_back(steps).items():
         inside = steps[bisect_left(at, begin) : bisect_right(at, end)]
         lines = [step.positions.lineno for step in inside if step.positions and step.positions.lineno]
         spans.append((min(lines, default=otherwise), max(lines, default=otherwise)))

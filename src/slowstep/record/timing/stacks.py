@@ -13,6 +13,7 @@ from typing import Any, Final
 from slowstep.record.timing.frame_lines import line_of
 from slowstep.record.timing.gradient_names import names_gradients
 from slowstep.record.timing.other_threads import CoreUse, look_at
+from slowstep.record.timing.running_calls import LineCall, LineCalls
 from slowstep.record.timing.threads_beside import hands_over
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.fastpath import WriteRecord
@@ -50,7 +51,8 @@ class StackTable:
     def __init__(self, note: WriteNote) -> None:
         self._note = note
         self._frames: dict[tuple[int, int], int] = {}
-        self._lines: dict[tuple[int, int], int] = {}
+        self._lines: dict[tuple[int, int, LineCall | None], int] = {}
+        self._calls = LineCalls()
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}
 
@@ -101,19 +103,21 @@ class StackTable:
         self._codes[id(code)] = code
         number = 0
         if not code.co_filename.startswith(PACKAGE):
-            number = self._lines.get((id(code), line), 0)
+            call = self._calls.at(code, at)
+            number = self._lines.get((id(code), line, call), 0)
             if not number:
-                number = self._lines[id(code), line] = len(self._lines) + 1
-                self._note(frame_note(number, code, line))
+                number = self._lines[id(code), line, call] = len(self._lines) + 1
+                self._note(frame_note(number, code, line, call))
         self._frames[id(code), at] = number
         return number
 
 
-def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
-    """The line that describes a frame."""
+def frame_note(number: int, code: CodeType, line: int, call: LineCall | None = None) -> dict[str, Any]:
+    """The line that describes a frame, in that call of its line where it is known in which."""
     place = {"file": code.co_filename, "line": line, "function": code.co_qualname, "first_line": code.co_firstlineno}
     told = {"gradients": names_gradients(code), "hands_over": hands_over(code)}
-    return {"kind": "frame", "id": number, **place, **{name: True for name, is_so in told.items() if is_so}}
+    running = {} if call is None else call.note()
+    return {"kind": "frame", "id": number, **place, **running, **{name: True for name, is_so in told.items() if is_so}}
 
 
 class Sampler:

@@ -207,6 +207,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "hook": {"name": str, "state": str, "reason": str},
     "experiment": {"begin_ns": int},
     "batch": {"array_bytes": int},
+    "frame": {"column": int, "called": str, "in_loop": bool},
     "lines": {"of": str, "counting_ns": int, "complete": bool},
     "facts": {
         "framework": str,
@@ -230,6 +231,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "id": int,
         "params": int,
         "tensors": int,
+        "shapes": int,
         "dtypes": dict[str, int],
         "device": str,
         "type": str,

@@ -74,10 +74,14 @@ def _input_code(process: int, notes: NoteLines) -> pl.DataFrame:
 _CLASS_KEYS = {"data_set": "data_set_classes", "sampler": "sampler_classes"}
 
 
+_FRAME = ("file", "function", "first_line", "line")
+_CALL = ("column", "called", "in_loop")
+
+
 def _frames(process: int, notes: NoteLines) -> pl.DataFrame:
     frames = {row["id"]: row for row in notes.of("frame")}
     rows = [
-        (process, stack["id"], depth, frame["file"], frame["function"], frame["first_line"], frame["line"])
+        (process, stack["id"], depth, *(frame[key] for key in _FRAME), *(frame.get(key) for key in _CALL))
         for stack in notes.of("stack")
         for depth, frame in enumerate(frames[i] for i in stack["frames"] if i in frames)
     ]

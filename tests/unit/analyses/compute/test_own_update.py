@@ -26,7 +26,8 @@ LION = (SCRIPT, "Lion.step", 80, 84)
 def _found(folder: Path, *path: tuple[str, str, int, int], closure: bool = False, taken: int = 60, lines: Any = ()) -> OwnUpdate | None:
     """Of sixty steps of 20 ms, half of them an update; so many stacks are taken there and have this path."""
     events = Events(folder)
-    events.trainer.lines.append({"kind": "optimizer", "id": 0, "framework": "torch", "type": "Muon", "params": 6000, "tensors": 60})
+    sizes = {"params": 6000, "tensors": 60, "shapes": 3}
+    events.trainer.lines.append({"kind": "optimizer", "id": 0, "framework": "torch", "type": "Muon", **sizes})
     events.trainer.lines.append({"kind": "lines", "of": "body", "complete": True, "lines": list(lines)})
     events.loader(workers=1)
     stack = events.trainer.stack([LOOP, *path])
@@ -47,6 +48,7 @@ def test_the_line_of_a_scripts_own_optimizer_is_named_with_its_share(tmp_path, i
 
     assert found is not None
     assert (found.name, found.place, found.elements) == ("Muon.step", "train.py:66", 100)
+    assert (found.tensors, found.shapes) == (60, 3)
     assert found.share == pytest.approx(0.5, rel=0.02)
 
 

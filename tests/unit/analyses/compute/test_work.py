@@ -8,6 +8,7 @@ import pytest
 
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses.compute import work
+from slowstep.analyses.compute.forward_line import FEWEST_FORWARD_STACKS
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -20,13 +21,24 @@ CONVOLUTION = (f"{LIBRARY}/nn/modules/conv.py", "Conv2d.forward", 1, 2)
 LINEAR = (f"{LIBRARY}/nn/modules/linear.py", "Linear.forward", 1, 2)
 
 
-def _measured(tmp_path, *own: tuple[int, tuple[str, str, int, int] | None, int]) -> Measurements:
-    """A training whose forward's stacks stand in given lines of the model: (line, what it calls, how many stacks)."""
+OneCall = tuple[str, str, int, int]
+
+
+def _measured(
+    tmp_path,
+    *own: tuple[int, OneCall | tuple[OneCall, ...] | None, int],
+    running: dict[int, dict[str, Any]] | None = None,
+    calls: int | None = None,
+) -> Measurements:
+    """A training whose forward's stacks stand in given lines of the model: (line, what it calls, how many stacks). Which call of a line
+    is `running` is told by line, and the model's forward was called so often in each of three bodies that were timed.
+    """
     folder = make_recording(tmp_path, Training(stack_period_ms=10_000))
     writer = Writer(folder, "extra")
     times = iter(range(1_500, 1_000_000, 10))
     for line, called, count in own:
-        stack = writer.stack([LOOP, CALL, (SCRIPT, "Net.forward", 50, line), *([CALL, called] if called else [])])
+        below = () if called is None else (called,) if isinstance(called[0], str) else called
+        stack = writer.stack([LOOP, CALL, (SCRIPT, "Net.forward", 50, line), *(frame for each in below for frame in (CALL, each))])
         for _ in range(count):
             t = next(times) * MS
             writer.event(fmt.STACK, t, t, 1000 + stack, 10 * MS, 0, thread=TRAINER_THREAD)
@@ -36,6 +48,10 @@ def _measured(tmp_path, *own: tuple[int, tuple[str, str, int, int] | None, int])
             line["frames"] = [frame + 1000 for frame in line["frames"]]
         else:
             line["id"] += 1000
+            line |= (running or {}).get(line["line"], {}) if line["file"] == SCRIPT else {}
+    if calls is not None:
+        row = {"file": SCRIPT, "function": "Net.forward", "line": 50, "calls": 3 * calls, "total_ns": MS, "own_ns": MS, "callees": []}
+        writer.lines.append({"kind": "calls", "of": "body", "stretches": 3, "wall_ns": 30 * MS, "slowdown": 1.0, "functions": [row]})
     path = folder / "100-1.rec"
     path.write_bytes(b"".join(writer.records) + path.read_bytes())
     with (folder / "100-1.jsonl").open("a") as notes:
@@ -61,8 +77,52 @@ def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
     assert (found.forward_line.where, found.forward_line.operation) == ("train.py:52", None)
 
 
+WIDE: dict[int, dict[str, Any]] = {52: {"column": 15, "called": "self.wide", "in_loop": False}}
+RECURRENT = (f"{LIBRARY}/nn/modules/rnn.py", "LSTM.forward", 1, 2)
+SEQUENTIAL = (f"{LIBRARY}/nn/modules/container.py", "Sequential.forward", 1, 2)
+
+
+def test_the_call_of_a_line_that_holds_most_is_named_with_its_share_of_the_time(tmp_path):
+    line = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20), running=WIDE, calls=1).compute.work.forward_line
+
+    assert line is not None
+    assert line.call is not None
+    assert (line.call.name, line.call.operation, line.call.is_one) == ("self.wide", "Conv2d", True)
+    assert line.call.share == pytest.approx(2 / 3, abs=0.02)
+    assert line.call.low < line.call.window_share < line.call.high
+
+
+@pytest.mark.parametrize(
+    ("called", "changed", "calls", "is_one"),
+    [
+        (CONVOLUTION, {"in_loop": True}, 1, False),
+        ((SEQUENTIAL, CONVOLUTION), {}, 1, False),
+        (RECURRENT, {}, 1, False),
+        (CONVOLUTION, {}, 4, False),
+        (CONVOLUTION, {}, None, None),
+        (None, {}, 1, True),
+    ],
+    ids=["in a loop", "a container", "a recurrent layer", "several times a step", "not known how often", "a function"],
+)
+def test_a_call_is_one_operation_where_nothing_says_that_it_is_several(tmp_path, called, changed, calls, is_one):
+    running = {52: {**WIDE[52], **changed}}
+
+    line = _measured(tmp_path, (52, called, 40), (53, LINEAR, 20), running=running, calls=calls).compute.work.forward_line
+
+    assert line is not None
+    assert line.call is not None
+    assert line.call.is_one is is_one
+
+
+def test_older_recordings_do_not_tell_calls_of_a_line_apart(tmp_path):
+    line = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20), calls=1).compute.work.forward_line
+
+    assert line is not None
+    assert line.call is None
+
+
 def test_few_stacks_name_no_line(tmp_path):
-    found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).compute.work
+    found = _measured(tmp_path, (52, CONVOLUTION, FEWEST_FORWARD_STACKS - 5)).compute.work
 
     assert found.forward_line is None
     assert found.convolutions is None

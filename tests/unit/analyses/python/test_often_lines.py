@@ -72,3 +72,14 @@ def test_a_loop_that_updates_call_is_part_of_the_optimizer(called, in_update, wh
 
     assert loop is not None
     assert (loop.in_update, loop.share) == (in_update, pytest.approx(12 / whole_ms, rel=0.01))
+
+
+@pytest.mark.parametrize(("each_ms", "share"), [(0.03, 1.0), (0.3, 0.4 / 12.4)], ids=["a few operations", "an operation of its own"])
+def test_lines_of_a_loop_that_take_longer_than_a_few_operations_are_told(each_ms, share):
+    note = calls("body", 60, (OWN, 12, 12, []), (REST, 48, 48, []))
+    often = counted((23, 40, 40 * each_ms), (24, 1000, 0.4), called=1)
+
+    loop = find_hot_loop(timeline_of(note, often), 0)
+
+    assert loop is not None
+    assert loop.short_share == pytest.approx(share, rel=0.01)

@@ -16,19 +16,19 @@ from slowstep.record.timing.modes import ANOMALY, FRAMEWORK_PROFILER, PROFILED, 
 
 
 def parameter(elements: int, dtype: str, device: str) -> Any:
-    return SimpleNamespace(numel=lambda: elements, dtype=f"torch.{dtype}", device=SimpleNamespace(type=device))
+    return SimpleNamespace(numel=lambda: elements, shape=(elements,), dtype=f"torch.{dtype}", device=SimpleNamespace(type=device))
 
 
 def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> None:
     groups = [
         {"params": [parameter(10, "float32", "cpu"), parameter(90, "float64", "cuda")]},
-        {"params": [parameter(5, "float32", "cpu")]},
+        {"params": [parameter(10, "float32", "cpu")]},
     ]
 
     told = describe_optimizer(SimpleNamespace(param_groups=groups))
 
     groups = {"fused": None, "momentum": None, "decays": None}
-    assert told == {"params": 105, "tensors": 3, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", **groups}
+    assert told == {"params": 110, "tensors": 3, "shapes": 2, "dtypes": {"float32": 20, "float64": 90}, "device": "cuda", **groups}
 
 
 @pytest.mark.parametrize(("choices", "told"), [((), None), ((None,), False), ((True, None), False), ((True, True), True)])
@@ -47,7 +47,7 @@ def test_whether_weights_decay_is_told_where_all_groups_have_a_plain_number(valu
 
 @pytest.mark.parametrize("groups", [None, [{"params": [object()]}]], ids=["no groups", "lazy parameters"])
 def test_an_optimizer_that_does_not_say_is_unknown(groups: Any) -> None:
-    untold = {"params": None, "tensors": None, "dtypes": None, "device": None, "fused": None}
+    untold = {"params": None, "tensors": None, "shapes": None, "dtypes": None, "device": None, "fused": None}
 
     assert describe_optimizer(SimpleNamespace(param_groups=groups)) == untold
 

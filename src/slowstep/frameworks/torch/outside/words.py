@@ -34,6 +34,7 @@ WORDS = Words(
         Code.MODEL_HOOKS: r"[/\\]torch[/\\]utils[/\\]hooks\.py$",
         Code.LAYERS: r"[/\\]torch[/\\]nn[/\\]modules[/\\]",
         Code.CONVOLUTIONS: r"torch[/\\]nn[/\\]modules[/\\]conv\.py$",
+        Code.RECURRENT: r"torch[/\\]nn[/\\]modules[/\\]rnn\.py$",
         Code.GRADIENTS: r"[/\\]torch[/\\]autograd[/\\]__init__\.py$",
         # What torch.compile writes. (Code of the user's is called from torch/_dynamo, too.)
         Code.GENERATED: r"[/\\]torch[/\\]_(inductor|functorch)[/\\]",

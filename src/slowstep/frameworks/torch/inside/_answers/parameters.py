@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-_UNTOLD: Final = {"params": None, "tensors": None, "dtypes": None, "device": None, "fused": None}
+_UNTOLD: Final = {"params": None, "tensors": None, "shapes": None, "dtypes": None, "device": None, "fused": None}
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Elements, tensors, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call, have a
-    momentum, or have their weights decay; None where the optimizer does not say.
+    """Elements, tensors, of how many different shapes, elements by dtype, the kind of device that holds most of them, and whether all are
+    updated by a fused call, have a momentum, or have their weights decay; None where the optimizer does not say.
     """
     try:
         groups = optimizer.param_groups
@@ -40,7 +40,8 @@ def _describe(parameters: Iterable[Any]) -> dict[str, Any]:
         dtypes[str(parameter.dtype).removeprefix("torch.")] += elements
         devices[parameter.device.type] += elements
     device = max(devices, key=lambda kind: devices[kind], default=None)
-    return {**_UNTOLD, "params": sum(dtypes.values()), "tensors": len(given), "dtypes": dict(dtypes), "device": device}
+    counts = {"params": sum(dtypes.values()), "tensors": len(given), "shapes": len({tuple(parameter.shape) for parameter in given})}
+    return {**_UNTOLD, **counts, "dtypes": dict(dtypes), "device": device}
 
 
 def _is_fused(groups: Any) -> bool | None:

@@ -1,0 +1,65 @@
+"""What one line of a model's own code, and one call of it, hold of the steps, with their backward.
+
+Its forward is known by stacks, its backward by what the others leave of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slowstep.analyses.compute.fixed_cost import WEIGHT_NS
+from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
+from slowstep.analyses.measurements import Measurements
+from slowstep.calibration import computing
+from slowstep.diagnosis.evidence.trainer_side import with_core_delay
+from slowstep.parts import BACKWARD, BODY
+
+# Of the window: what one layer, or what nobody sees, may hold without a word. A fix of more may gain more than any other.
+MOST_OF_STEP = 0.5
+_, OTHERS_BACKWARD_AT_MOST = computing.LAYERS_BACKWARD.bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldByCall:
+    """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`."""
+
+    forward: float
+    share: float
+    low: float
+    high: float
+
+
+def held_by_line(m: Measurements, line: ForwardLine) -> float:
+    """Share of the window: a line's part of the forward, and on a processor the same share of backward."""
+    if m.compute.device != "cpu":
+        return line.share * line.forward_share
+    body, backward = _shares(m)
+    return line.share * (min(line.forward_share, body) + backward)
+
+
+def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
+    """Its backward is the same share of backward as of the forward, as far as is expected.
+
+    At least it is what the others leave: their backward takes no more than so many times their forward, which holds dispatching them too,
+    and the gradients of all weights. At most it is all of backward. Stacks give no call more than its share of what the ledger has.
+    """
+    body, backward = _shares(m)
+    low, own, high = (min(share, call.share * body) for share in (call.low, call.window_share, call.high))
+    weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * _passes(m)
+    others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
+    least, most = low + max(backward - others, 0.0), high + backward
+    return HeldByCall(forward=own, share=float(np.clip(own + call.share * backward, least, most)), low=least, high=most)
+
+
+def _shares(m: Measurements) -> tuple[float, float]:
+    """Of the window: the steps' bodies without backward and optimizer, and backward."""
+    whole = float(m.step_ns.sum())
+    body, backward = (float(with_core_delay(m, part).sum()) / whole for part in (BODY, BACKWARD))
+    return body, backward
+
+
+def _passes(m: Measurements) -> float:
+    """Backward passes of a step."""
+    return max(m.trainer.spans.filter(kind="backward").height / max(m.trainer.update_end_ns.size, 1), 1.0)

@@ -1,0 +1,72 @@
+"""Which call of its line a frame is in, by bytecode.
+
+A stack then tells one layer from another that is called in the same line, and whether a loop goes over several there. The source may have
+changed since, or there is none. Of code of the user's alone: of a library's it is the function that counts.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+from slowstep.record.timing.inner_loops import jumps_back
+from slowstep.record.timing.line_counts import is_users
+
+_CALL: Final = "CALL"
+_LOAD: Final = "LOAD_"
+_OPERATOR: Final = "BINARY_OP"
+_INSTRUCTION: Final = 2
+
+
+class LineCall(NamedTuple):
+    """A call or an operation: its column in the line (bytes of UTF-8, from 0), the end of it, the dotted name of what is called or the
+    operator's sign (None where it is neither), and whether a loop of the function holds it.
+    """
+
+    column: int
+    end_column: int
+    name: str | None
+    in_loop: bool
+
+    def note(self) -> dict[str, Any]:
+        """As the description of a frame has it."""
+        return {"column": self.column, "called": self.name, "in_loop": self.in_loop}
+
+
+class LineCalls:
+    """Those of code objects, each of which is disassembled once. Whoever asks keeps the code alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[int, LineCall]] = {}
+
+    def at(self, code: CodeType, offset: int) -> LineCall | None:
+        """The call at an offset of the user's code; None at anything else, and in a library's."""
+        if not is_users(code.co_filename):
+            return None
+        known = self._known.get(id(code))
+        if known is None:
+            known = self._known[id(code)] = _calls_of(code)
+        return known.get(offset)
+
+
+def _calls_of(code: CodeType) -> dict[int, LineCall]:
+    steps = list(dis.get_instructions(code))
+    loops = jumps_back(steps)
+    found: dict[int, LineCall] = {}
+    names: dict[tuple[int | None, int | None], str] = {}
+    for step, ends in zip(steps, [*(step.offset for step in steps[1:]), len(code.co_code)], strict=True):
+        place = step.positions
+        if place is None or place.col_offset is None or place.end_col_offset is None:
+            continue
+        begin = place.lineno, place.col_offset
+        if step.opname.startswith(_LOAD) and isinstance(step.argval, str):
+            is_first = not step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
+            names[begin] = step.argval if is_first or begin not in names else f"{names[begin]}.{step.argval}"
+        elif _CALL in step.opname or step.opname == _OPERATOR:
+            name = step.argrepr if step.opname == _OPERATOR else names.get(begin)
+            in_loop = any(first <= step.offset <= last for first, last in loops.items())
+            call = LineCall(place.col_offset, place.end_col_offset, name, in_loop)
+            # A frame that has called a function in Python stands behind what the interpreter caches of the call.
+            found.update(dict.fromkeys(range(step.offset, ends, _INSTRUCTION), call))
+    return found

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from slowstep.record.timing.running_calls import LineCalls
+from slowstep.record.timing.stacks import StackTable
+
+
+class _Layer:
+    """Keeps where its caller stands while it runs."""
+
+    def __init__(self) -> None:
+        self.at: list[tuple[CodeType, int]] = []
+
+    def __call__(self, value: Any) -> Any:
+        frame = sys._getframe(1)
+        self.at.append((frame.f_code, frame.f_lasti))
+        return value
+
+    __matmul__ = __call__
+
+
+def _function(layer: _Layer) -> Any:
+    """Keeps where its caller stands, as a function in Python that is called without one in C between them."""
+    frame = sys._getframe(1)
+    layer.at.append((frame.f_code, frame.f_lasti))
+
+
+class _Net:
+    def __init__(self) -> None:
+        self.wide, self.out = _Layer(), _Layer()
+        self.blocks = [_Layer(), _Layer()]
+
+    def nested(self) -> Any:
+        return self.out(abs(self.wide(1)))
+
+    def looped(self, value: Any = 1) -> Any:
+        for block in self.blocks:
+            value = block(value)
+        return value
+
+    def comprehended(self) -> Any:
+        return [block(1) for block in self.blocks]
+
+    def functional(self) -> Any:
+        return _function(self.wide)
+
+    def multiplied(self) -> Any:
+        return self.wide @ 2
+
+
+def _calls(layer: _Layer) -> list[tuple[str | None, bool]]:
+    calls = LineCalls()
+    found = [calls.at(code, offset) for code, offset in layer.at]
+    return [(call.name, call.in_loop) for call in found if call is not None]
+
+
+def test_calls_of_one_line_are_told_apart_by_name_and_column():
+    net = _Net()
+    net.nested()
+    calls = LineCalls()
+
+    out, wide = (calls.at(*layer.at[0]) for layer in (net.out, net.wide))
+
+    assert out is not None
+    assert wide is not None
+    assert (out.name, wide.name) == ("self.out", "self.wide")
+    assert (out.in_loop, wide.in_loop) == (False, False)
+    assert wide.column - out.column == len("self.out(abs(")
+
+
+@pytest.mark.parametrize("method", ["looped", "comprehended"])
+def test_a_call_that_a_loop_makes_again_and_again_is_said_to_be_in_one(method):
+    net = _Net()
+    getattr(net, method)()
+
+    assert _calls(net.blocks[1]) == [("block", True)]
+
+
+def test_a_function_in_python_is_a_call_as_one_in_c():
+    net = _Net()
+    net.functional()
+
+    assert _calls(net.wide) == [("_function", False)]
+
+
+def test_an_operator_is_named_by_its_sign():
+    net = _Net()
+    net.multiplied()
+
+    assert _calls(net.wide) == [("@", False)]
+
+
+def test_code_of_a_library_is_not_looked_into():
+    code = CodeType.replace(_Net.nested.__code__, co_filename="/env/lib/python3.11/site-packages/torch/functional.py")
+    offset = LineCalls()
+    net = _Net()
+    net.nested()
+
+    assert offset.at(code, net.wide.at[0][1]) is None
+
+
+def test_frames_of_one_line_in_other_calls_are_other_frames_of_a_stack():
+    notes: list[dict[str, Any]] = []
+    net, table = _Net(), StackTable(notes.append)
+    net.nested()
+    line = _Net.nested.__code__.co_firstlineno + 1
+
+    numbers = [table.stack_id([(*layer.at[0], line)]) for layer in (net.out, net.wide)]
+
+    assert len(set(numbers)) == 2
+    assert [note["called"] for note in notes if note["kind"] == "frame"] == ["self.out", "self.wide"]
