@@ -30,6 +30,7 @@ from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec
 
 _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
+UNTOLD: Final = "its batches do not say how many samples they hold"
 
 
 def read_size(spec: LeverSpec) -> int:

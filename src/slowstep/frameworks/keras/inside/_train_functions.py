@@ -21,6 +21,8 @@ NO_MAKER: Final = "this version of Keras has nothing that makes another train fu
 SEVERAL_REPLICAS: Final = "several replicas train in it"
 CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
 OTHER_BACKEND: Final = "Keras computes with {} here, and the call that trains is exchanged with TensorFlow alone"
+# Of one batch: what callbacks are told of it.
+Step = Callable[[Any], Any]
 _NAMES: Final = {JAX: "JAX", TORCH: "PyTorch"}
 
 
@@ -54,7 +56,8 @@ def check_exchangeable(model: Any) -> None:
 
 
 class TrainFunction(Change):
-    """Another train function of a model, made of the same `train_step` while it has the given attributes; `effect` counts its calls.
+    """Another train function of a model, made of its `train_step`, or another `step`, while it has the given attributes;
+    `effect` counts its calls.
 
     `settling` calls are made of it before it is ready: to trace it takes seconds, which no block is to hold. Where it cannot be traced the
     step is made as it was, and the arm is given up at the next boundary. Meanwhile functions are `traced` inside of that context.
@@ -68,7 +71,9 @@ class TrainFunction(Change):
         *,
         settling: int,
         traced: Callable[[], AbstractContextManager[None]] = nullcontext,
+        step: Step | None = None,
     ) -> None:
+        self._step: Step = step or model.train_step
         self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
         self._other: Any = self._made()
         # None while it is off.
@@ -168,7 +173,7 @@ class TrainFunction(Change):
 
     def _made(self) -> Any:
         with having(self._model, self._attributes):
-            return self._model._make_function(self._model.train_step)
+            return self._model._make_function(self._step)
 
 
 def begun(change: TrainFunction) -> TrainFunction:

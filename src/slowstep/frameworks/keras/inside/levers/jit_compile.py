@@ -25,15 +25,13 @@ import re
 import sys
 from typing import Any, Final
 
+from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
 from slowstep.frameworks.keras.inside._framework import JAX, backend_name
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, model_in_fit, running_model
+from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit, running_model
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
-from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# Traced and compiled, and once more where what the first call made is different.
-_SETTLING: Final = 3
 _TRAINER: Final = "keras.src.trainers.trainer"
 NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own give tf.function jit_compile=True"
 COMPILED: Final = "XLA compiles the step already"
@@ -45,30 +43,11 @@ UNSUPPORTED: Final = "XLA does not support a layer of the model, or its operatio
 _OPERATION: Final = re.compile(r"Detected unsupported operations when trying to compile graph .*?: (\w+) \(")
 
 
-class JitCompile(TrainFunction):
-    """The train function compiled by XLA, but for the last batch of an epoch."""
+class JitCompile(ButTheLast):
+    """The train function compiled by XLA."""
 
     def __init__(self, training: Training, model: Any) -> None:
-        self._is_last = False
-        self._asked = training.recorder.shared(AskedIterators)
-        super().__init__(training, model, {"jit_compile": True}, settling=_SETTLING)
-        self._asked.join(self)
-
-    def asks(self, asking: Asking) -> None:
-        """A call is about to be made."""
-        self._is_last = asking.is_last or asking.may_be_last
-
-    def ready(self) -> bool:
-        """Whether it is compiled, and the last batch of an epoch will be known. Raises NotApplicable where it cannot be."""
-        return super().ready() and self._asked.length_is_known
-
-    def remove(self) -> None:
-        """Put back what there was."""
-        super().remove()
-        self._asked.leave(self)
-
-    def _is_wanted(self) -> bool:
-        return super()._is_wanted() and not self._is_last
+        super().__init__(training, model, {"jit_compile": True})
 
     def _why(self, error: Exception) -> str:
         found = _OPERATION.search(str(error))
