@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from slowstep.frameworks.keras.inside import _train_functions
-from slowstep.frameworks.keras.inside.levers import jit_compile, run_eagerly_off, steps_per_execution
+from slowstep.frameworks.keras.inside.levers import batch_size, jit_compile, mixed_precision, run_eagerly_off, steps_per_execution
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable
 
 OTHERS: dict[Any, LeverSpec] = {
+    batch_size: LeverSpec(name="batch-size", value="64"),
+    mixed_precision: LeverSpec(name="mixed-precision"),
     run_eagerly_off: LeverSpec(name="run-eagerly-off"),
     steps_per_execution: LeverSpec(name="steps-per-execution", value="4"),
 }

@@ -11,7 +11,7 @@ from slowstep.record.experiment.lever import NotApplicable
 VARY: Final = "its batches are of many sizes"
 
 
-class BatchSizes:
+class CountedSizes:
     """Looked at after each step; an epoch's last batch may be a smaller one."""
 
     def __init__(self, fetches: CountedFetches) -> None:

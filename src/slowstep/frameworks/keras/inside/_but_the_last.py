@@ -1,11 +1,14 @@
-"""A train function that XLA compiles for the shapes it gets: the last batch of an epoch, perhaps a smaller one, is left to the own one."""
+"""A train function for all but the last batch of an epoch.
+
+XLA compiles it for the shapes it gets, and that one may be smaller: it is left to the own function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._train_functions import Step, TrainFunction
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, TrainStep
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.training import Training
 
@@ -16,7 +19,7 @@ _SETTLING: Final = 3
 class ButTheLast(TrainFunction):
     """The other train function, but for the last batch of an epoch."""
 
-    def __init__(self, training: Training, model: Any, attributes: Mapping[str, Any], *, step: Step | None = None) -> None:
+    def __init__(self, training: Training, model: Any, attributes: Mapping[str, Any], *, step: TrainStep | None = None) -> None:
         self._is_last = False
         self._asked = training.recorder.shared(AskedIterators)
         super().__init__(training, model, attributes, settling=_SETTLING, step=step)

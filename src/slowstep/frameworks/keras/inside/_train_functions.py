@@ -22,7 +22,7 @@ SEVERAL_REPLICAS: Final = "several replicas train in it"
 CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
 OTHER_BACKEND: Final = "Keras computes with {} here, and the call that trains is exchanged with TensorFlow alone"
 # Of one batch: what callbacks are told of it.
-Step = Callable[[Any], Any]
+TrainStep = Callable[[Any], Any]
 _NAMES: Final = {JAX: "JAX", TORCH: "PyTorch"}
 
 
@@ -71,9 +71,9 @@ class TrainFunction(Change):
         *,
         settling: int,
         traced: Callable[[], AbstractContextManager[None]] = nullcontext,
-        step: Step | None = None,
+        step: TrainStep | None = None,
     ) -> None:
-        self._step: Step = step or model.train_step
+        self._step: TrainStep = step or model.train_step
         self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
         self._other: Any = self._made()
         # None while it is off.

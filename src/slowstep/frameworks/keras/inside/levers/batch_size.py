@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._batch_sizes import BatchSizes
+from slowstep.frameworks.keras.inside._batch_sizes import CountedSizes
 from slowstep.frameworks.keras.inside._epochs import epochs_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
@@ -45,12 +45,12 @@ class JoinedBatches(GroupedFunction):
         return NOT_JOINED.format(type(error).__name__)
 
 
-class OtherSize(Change):
+class JoinedSize(Change):
     """Joins batches once their own size is known, with the peak of memory of steps as they are."""
 
     def __init__(self, training: Training, model: Any, size: int) -> None:
         self._training, self._model, self._size = training, model, size
-        self._sizes = BatchSizes(training.recorder.shared(CountedFetches))
+        self._sizes = CountedSizes(training.recorder.shared(CountedFetches))
         self._peaks = SizePeaks(training.recorder.framework.device_memory())
         self._own: int | None = None
         self._joined: JoinedBatches | None = None
@@ -146,7 +146,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
         raise NotApplicable(ASYNCHRONOUS)
     if (own := int(model.steps_per_execution)) != 1:
         raise NotApplicable(TOGETHER.format(own=own))
-    return OtherSize(training, model, size)
+    return JoinedSize(training, model, size)
 
 
 IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)

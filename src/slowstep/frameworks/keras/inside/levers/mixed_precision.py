@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
-from slowstep.frameworks.keras.inside._train_functions import Step, TrainFunction, begun, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import TrainFunction, TrainStep, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -55,7 +55,7 @@ def _in_16_bits(layers: list[Any]) -> Iterator[None]:
             layer.dtype_policy = policy
 
 
-def _step_of(model: Any, layers: list[Any]) -> Step:
+def _step_of(model: Any, layers: list[Any]) -> TrainStep:
     """Its step, whose Python runs only while it is traced."""
 
     def step(data: Any) -> Any:
