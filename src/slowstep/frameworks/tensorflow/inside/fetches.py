@@ -244,7 +244,7 @@ class EagerIterators:
         executes_eagerly = sys.modules["tensorflow"].executing_eagerly
 
         @functools.wraps(original)
-        def fetch(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+        def fetch(iterator: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 waits = self._waits_for_replicas(iterator) if self._recorder.live[0] and executes_eagerly() else None
                 own = functools.partial(_given, original, args, kwargs)

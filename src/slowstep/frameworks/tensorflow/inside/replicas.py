@@ -36,7 +36,7 @@ def _traced_on_threads(original: Any, functions: TracedFunctions) -> Any:
     """What starts the threads of replicas."""
 
     @functools.wraps(original)
-    def call(distribution: Any, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call(distribution: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         try:
             return original(distribution, functions.within_this_call(fn), *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
@@ -52,7 +52,7 @@ def _started(recorder: Recorder, original: Any) -> Any:
     executes_eagerly = sys.modules["tensorflow"].executing_eagerly
 
     @functools.wraps(original)
-    def __iter__(self: Any) -> Any:
+    def __iter__(self: Any, /) -> Any:
         began_ns = now()
         try:
             made = original(self)
