@@ -79,3 +79,16 @@ STEP_IN_A_CALL: Final = Calibration(
     measured_by="benchmarks/steps_in_one_call.py",
     date="2026-11-29",
 )
+# Of compiled calls that return before their work is done.
+STEP_IN_A_SCAN: Final = Calibration(
+    value=45_000.0,
+    low=18_000.0,
+    high=107_000.0,
+    unit="ns a step",
+    meaning="what one jax.lax.scan of 16 steps spares of each, beside 16 calls: of perceptrons of two layers of 8, of ten, and of three of "
+    "256. Three layers of 512 take up to 2.3 times as long in a scan, where their products are not shared among cores: which steps gain is "
+    "not known before it is tried",
+    machine="two cores of a shared virtual machine, others computing on all of them; JAX 0.10.2",
+    measured_by="benchmarks/steps_in_one_scan.py",
+    date="2026-11-29",
+)

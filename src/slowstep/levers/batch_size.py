@@ -2,7 +2,9 @@
 
 What it changes:
     A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets
-    that one's batches.
+    that one's batches. In Keras' `fit` with TensorFlow there is no second pipeline: several of its batches are joined where they are
+    fetched, and its `train_step` gets them as one, so N is a multiple of the own size, and an epoch has as many samples as before, in fewer
+    steps. Callbacks are called once for those that were joined; what is left at the end of an epoch is trained on batch by batch.
 What it answers:
     Samples per second (`throughput` of its row), and the peak of memory, at this batch size and at the own one. Of a process that holds
     what its allocator keeps of other sizes: of several that are tried, smaller ones seem to need more than they do alone, so try a size by
@@ -17,9 +19,11 @@ When it has no meaning:
     that size. Nor is it where, by what the loader's own batches take, those of this size would take too long to make for the experiment's
     budget; where its first two steps show that 8 blocks of such steps do not fit there, it is given up after them. What a script raises
     because of a batch of another size ends the script: it is started once more without this size, and where memory was too small that is
-    what is said of it.
+    what is said of it. With Keras it has none where the step runs eagerly, makes several steps in a call, belongs to several replicas, or
+    the model has its batch size in it: then what was joined is not trained on, and the lever is given up. What making a batch takes is that
+    of the own size, so many times.
 How it is undone:
-    As workers.
+    As workers. In Keras the call that trains is put back; it was not changed.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec
 
 _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
+UNTOLD: Final = "its batches do not say how many samples they hold"
 
 
 def read_size(spec: LeverSpec) -> int:

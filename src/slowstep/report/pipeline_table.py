@@ -28,6 +28,7 @@ _RULE: Final = "slow-pipeline"
 _UNREAD: Final = {
     "autotune-off": "autotune is off for it, without which TensorFlow counts nothing",
     "too-slow": "reading what they count took too long",
+    "several-replicas": "its batches are divided among replicas, and TensorFlow counts nothing where that is done",
     "unreadable": "what they count could not be read",
     FEW_READINGS: "there are too few readings of what they count",
     FEW_BATCHES: "too few batches came while they were read: {batches}",

@@ -14,6 +14,8 @@ from slowstep.analyses.compute.timed_operations import measure_timed_operations
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration.compiling import STEP_IN_A_CALL
 from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.rules.many_host_steps import AHEAD
+from slowstep.findings import NotJudged
 from slowstep.frameworks._known import all_words
 from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind
 
@@ -143,6 +145,23 @@ def test_of_epochs_of_one_batch_no_two_steps_are_made_in_a_call():
 @pytest.mark.parametrize("changes", [{"reads": None}, {"words": "tensorflow"}, {"words": "torch"}, {"said": {"asynchronous": True}}])
 def test_of_a_loop_of_the_scripts_own_and_of_calls_that_return_early_nothing_is_said(changes):
     assert answer_of(RULE, fitted(1.0, {NOT_ATTRIBUTED: 0.5}, **changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "changes", "is_open"),
+    [
+        (0.3, {}, True),
+        (1.2, {}, False),
+        (0.3, {"reads": "arrays"}, False),
+        (0.3, {"said": {"asynchronous": False}}, False),
+        (0.3, {"said": {"asynchronous": True, "optimizers": True}}, False),
+    ],
+)
+def test_of_short_calls_of_a_loop_that_return_early_it_is_said_that_nothing_is_known(call_ms, changes, is_open):
+    m = fitted(call_ms, {}, **{"words": "jax", "reads": None, "said": {"asynchronous": True}, **changes})
+
+    answer = answer_of(RULE, m)
+    assert (isinstance(answer, NotJudged) and answer.reason.of(AHEAD)) is is_open
 
 
 @pytest.mark.parametrize(("operations", "is_judged"), [(6, True), (300, False)])

@@ -38,6 +38,13 @@ def test_a_pipeline_that_is_waited_for_is_named_with_what_a_ready_batch_gains():
     assert found.evidence[0].value == pytest.approx(0.743, abs=0.001)
 
 
+@pytest.mark.parametrize(("unread", "rule"), [("several-replicas", NAME), ("too-slow", "serial-loader")])
+def test_of_batches_that_are_divided_among_replicas_no_stage_was_counted_and_yet_the_training_does_not_make_them(unread, rule):
+    m = looping({BLOCKED: 18.0}, input={"pipeline": Pipeline(stages=(), written=(), batches=0, unread=unread)})
+
+    assert {name for name in (NAME, "serial-loader") if answer_of(name, m) is not None} == {rule}
+
+
 def test_what_is_handed_over_in_each_of_several_batches_is_no_wait():
     assert values(finding(NAME, trained(30.0, counted={"batches": 4.0})))["of each step"] == pytest.approx(28.8)
 

@@ -32,6 +32,8 @@ FEWEST_BATCHES: Final = 8
 FEWEST_LOOKS: Final = 3
 # So much of what a stage took of several inputs must have been counted in these for their shares in it to be known.
 NEARLY_ALL: Final = 0.9
+# As notes have it: a thread of the framework's divides batches among replicas, whatever else makes them.
+_DIVIDED: Final = "several-replicas"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +54,11 @@ class Pipeline:
     ready: float | None = None
     asked_ns: float = 0.0
     unread: str | None = None
+
+    @property
+    def is_made_beside(self) -> bool:
+        """Whether batches are surely made beside the training: their stages were seen, or they are divided among replicas."""
+        return bool(self.stages) or self.unread == _DIVIDED
 
     @property
     def reads(self) -> str | None:

@@ -104,8 +104,8 @@ class InputSide:
 
 
 def is_made_by_pipeline(m: Measurements) -> bool:
-    """Whether it was counted what the stages take of a pipeline that makes the training's batches."""
-    return m.input.pipeline is not None and bool(m.input.pipeline.stages)
+    """Whether a pipeline is known to make the training's batches in threads of its own."""
+    return m.input.pipeline is not None and m.input.pipeline.is_made_beside
 
 
 def _unknown_maker(m: Measurements, workers: int) -> Reason:

@@ -148,7 +148,8 @@ class Switch:
         delay_ns = -1 if delay_ns is None else delay_ns
         waited_ns = delay_ns - self._delay_ns if min(delay_ns, self._delay_ns) >= 0 else -1
         at_ns = now()
-        if not self._walker.boundary(at_ns, self._samples, waited_ns):
+        samples = self.training.samples_found() if self._samples < 0 else self._samples
+        if not self._walker.boundary(at_ns, samples, waited_ns):
             self._say_done()
         self._samples, self._delay_ns = -1, delay_ns
 

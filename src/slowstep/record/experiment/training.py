@@ -29,7 +29,8 @@ class Training:
     `requests` counts those for batches of the training's loader. Of several loaders that are read in each step, as by zip(), or in turns,
     that is the one which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an
     experiment may take for its lever to be judged; None where nobody said. `one_call` is the call that has just
-    ended, where a lever has had it make several steps.
+    ended, where a lever has had it make several steps. `batch_samples` is how many samples a step as it is has, where a lever has found
+    that and no loader tells.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -62,6 +63,12 @@ class Training:
         self._fed_from: set[int] = set()
         self.lead = DeviceLead()
         self.one_call: OneCall | None = None
+        self.batch_samples: int | None = None
+
+    def samples_found(self) -> int:
+        """Those of the call that has just ended; -1 where no lever knows."""
+        steps = 1 if self.one_call is None else self.one_call.steps
+        return -1 if self.batch_samples is None else self.batch_samples * steps
 
     def called_once(self, steps: int, began_ns: int) -> None:
         """A lever has had one call, which began then, make so many steps that are calls of their own as it is; the boundary is its end."""

@@ -123,7 +123,7 @@ class RecordedWaits(Iterator[T]):
         is_lent = self._lent is not None
         number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
         self._count += 1
-        found = samples_in(batch)
+        found = self.samples_of(batch)
         me = self._recorder.local.me
         if before is not None and not is_lent:
             self._record_fetch(me, t0, t1, index, before)
@@ -138,6 +138,10 @@ class RecordedWaits(Iterator[T]):
             self._mark(me, t1)
         if me.when_received is not None:
             me.when_received(me)
+
+    def samples_of(self, batch: Any) -> int:
+        """How many a batch has; -1 where that is not known."""
+        return samples_in(batch)
 
     def _record_fetch(self, me: ThreadState, t0: int, t1: int, index: int, before: _Reading) -> None:
         """What this thread, and others beside it, did meanwhile: who makes the batch is for the analysis to tell."""

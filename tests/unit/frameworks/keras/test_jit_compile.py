@@ -108,8 +108,9 @@ def test_a_step_that_xla_cannot_compile_is_made_as_it_was(recorder):
                 super().on_train_batch_end(batch, logs)
                 return
             self.batches += 1
-            with pytest.raises(NotApplicable):
+            with pytest.raises(NotApplicable) as refused:
                 self.change.ready()
+            assert str(refused.value) == lever.CANNOT_BE_COMPILED.format(lever.NO_KERNEL.format("EagerPyFunc"))
 
     given = Given(recorder)
     fitted(given, Says)

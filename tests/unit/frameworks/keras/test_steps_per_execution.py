@@ -19,7 +19,11 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from recorded import make_folder  # noqa: E402
-from slowstep.frameworks.keras.inside import _epochs, fit  # noqa: E402
+from slowstep.frameworks.keras.inside import (  # noqa: E402
+    _epochs,
+    _grouped_function,
+    fit,
+)
 from slowstep.frameworks.keras.inside.levers import steps_per_execution as lever  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
@@ -221,7 +225,7 @@ def test_where_the_epochs_cannot_be_grouped_the_training_goes_on(recorder, monke
         def __init__(self, *_: Any) -> None:
             raise AttributeError("_epoch_iterator")
 
-    monkeypatch.setattr(lever, "GroupedEpochs", Missing)
+    monkeypatch.setattr(_grouped_function, "GroupedEpochs", Missing)
     levered, made, seen = Levered(recorder), model(), []
 
     def ask() -> None:
@@ -303,7 +307,7 @@ def test_what_an_operation_raises_is_passed_on(recorder, monkeypatch):
         ({"run_eagerly": True}, {}, 4, lever.EAGER),
         ({"steps_per_execution": 3}, {}, 4, lever.OWN.format(own=3)),
         ({"steps_per_execution": 4}, {}, 4, lever.OWN.format(own=4)),
-        ({}, {"steps_per_epoch": 8}, 16, lever.SHORT.format(length=8, steps=16)),
+        ({}, {"steps_per_epoch": 8}, 16, _grouped_function.SHORT.format(length=8, steps=16)),
     ],
 )
 def test_it_has_no_meaning_where(recorder, compiled, given, steps, why):

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from recorded import make_folder
+from recorded import make_folder, only
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment.blocks import Blocks
 from slowstep.record.experiment.lever import Change, Lever
 from slowstep.record.experiment.switch import Switch
-from slowstep.record.recorder import Recorder
+from slowstep.record.recorder import Recorder, now
 from slowstep.record.writing import format as contract
 
 PLAN = {
@@ -94,6 +94,17 @@ def test_a_recording_that_ends_leaves_no_lever_on(walked: Walked, change: OnOff)
     walked.step()
 
     assert (change.is_on, walked.plan) == (None, contract.PLAN_DONE)
+
+
+def test_what_a_lever_has_found_of_the_batch_size_counts_where_no_loader_tells(walked: Walked, change: OnOff) -> None:
+    walked.step()
+    walked.switch.training.batch_samples = 32
+    walked.step()
+    walked.switch.training.called_once(2, now())
+    walked.step()
+    walked.recorder.stop("test")
+
+    assert [record.b for record in only(walked.recorder.folder).of("ARM")][-4:] == [-1, 32, 32, 32]
 
 
 def test_no_plan_is_taken_up_once_the_recording_has_ended(walked: Walked, change: OnOff) -> None:

@@ -18,12 +18,13 @@ How the gain is predicted:
 When it is wrong:
     Callbacks on batches are then called once in N steps, with the last one's logs: one that needs every batch (a schedule of the learning
     rate by batches, a check for a batch's number) does something else. What starts a call is known between bounds only, 0.2 and 2.4 ms:
-    the interval has them. Where calls return before their work is done (an accelerator, JAX) it is not judged: nobody knows whether the
-    device waits. Nor is it where steps run eagerly, which is eager-step's. Of a loop of the script's own it is not known what belongs to
-    one step.
+    the interval has them. Where calls return before their work is done (an accelerator, JAX) nobody knows whether the device waits, and a
+    scan over larger steps may take longer than their calls: of loops of the script's own with steps of less than a millisecond it says so,
+    of others nothing. Nor is it judged where steps run eagerly, which is eager-step's. Of a loop of the script's own it is not known what
+    belongs to one step.
 What to try:
     compile(steps_per_execution=N), a value that divides steps_per_epoch, or fit trains on more batches than were asked for; a progress bar
-    by epochs (verbose=2); larger batches.
+    by epochs (verbose=2); larger batches. With JAX, several steps in one jax.lax.scan.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import steps_per_execution
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import UPDATES, Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import format_share
 
@@ -62,6 +64,14 @@ UNNAMED = (PartKind.LINES, PartKind.FORWARD_AND_REST)
 SPARED = compiling.STEP_IN_A_CALL
 # Of calls for one step and for 16 of the smallest models (benchmarks/steps_in_one_call.py) 0.16 to 0.31 was left of a step's.
 MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = 0.80, 0.85
+# Of a step: what may be so much leaves a verdict open, as docs/definitions.md has it.
+UNJUDGED_SHARE = 0.10
+
+AHEAD = Wording(
+    "short-calls-ahead",
+    "each step takes {step_ns:duration} and is a call that returns before it is done: how much of that is Python and starting the call, "
+    "while the device waits, is not known",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +112,7 @@ def judge(m: Measurements) -> Answer:
         # Steps that run operation by operation start no graph.
         return None
     if m.trainer.has_optimizers or m.trainer.is_asynchronous or not is_of_loop:
-        return None
+        return _ahead(m)
     between = _between(m)
     together = _together(m, between.usual_ns + between.spared_ns)
     if together is None or not between.calls.any():
@@ -110,6 +120,16 @@ def judge(m: Measurements) -> Answer:
     counterfactual = _counterfactual(m, between, together)
     share = share_interval(m, counterfactual.expected.removed_ns)
     return _judged(m, between, together, counterfactual) if share[0] >= CLAIM else None
+
+
+def _ahead(m: Measurements) -> NotJudged | None:
+    """That nothing tells of steps of a loop of the script's own, which are short calls that return early."""
+    is_a_call = m.trainer.is_asynchronous and not m.trainer.has_optimizers and m.ledger.of_parts(UPDATES).any()
+    step_ns = float(np.median(m.step_ns))
+    if not is_a_call or m.training.reads is not None or step_ns * UNJUDGED_SHARE > compiling.STEP_IN_A_SCAN.bounds[1]:
+        return None
+    change = m.training.words.advise(Remedy.STEP_AS_GRAPH) if m.training.words.has(Remedy.STEP_AS_GRAPH) else None
+    return NotJudged(rule=NAME, reason=AHEAD(step_ns=step_ns), change=change)
 
 
 def _between(m: Measurements) -> Between:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, backend_name
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, JAX, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.experiment.lever import Change, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -20,16 +20,27 @@ MAKES_ITSELF: Final = "the model makes its train function itself"
 NO_MAKER: Final = "this version of Keras has nothing that makes another train function (Model._make_function)"
 SEVERAL_REPLICAS: Final = "several replicas train in it"
 CANNOT_BE_TRACED: Final = "the step cannot be traced as it is ({})"
+OTHER_BACKEND: Final = "Keras computes with {} here, and the call that trains is exchanged with TensorFlow alone"
+# Of one batch: what callbacks are told of it.
+TrainStep = Callable[[Any], Any]
+_NAMES: Final = {JAX: "JAX", TORCH: "PyTorch"}
+
+
+def running_model() -> Any:
+    """The model whose `fit` runs, whatever computes; None where none does."""
+    running = None if FRAMEWORK.running is None else FRAMEWORK.running()
+    return None if running is None else vars(running).get("_model")
 
 
 def model_in_fit(otherwise: str) -> Any:
-    """The model whose `fit` runs with TensorFlow, by the train function that Keras makes. Raises NotApplicable, with `otherwise` where none
-    does.
+    """The model whose `fit` runs with TensorFlow, by the train function that Keras makes. Raises NotApplicable, with `otherwise` where no
+    `fit` runs.
     """
-    running = None if FRAMEWORK.running is None else FRAMEWORK.running()
-    model = None if running is None else vars(running).get("_model")
-    if model is None or backend_name() != TENSORFLOW:
+    model = running_model()
+    if model is None:
         raise NotApplicable(otherwise)
+    if (name := backend_name()) != TENSORFLOW:
+        raise NotApplicable(OTHER_BACKEND.format(_NAMES.get(name, name)))
     return model
 
 
@@ -45,7 +56,8 @@ def check_exchangeable(model: Any) -> None:
 
 
 class TrainFunction(Change):
-    """Another train function of a model, made of the same `train_step` while it has the given attributes; `effect` counts its calls.
+    """Another train function of a model, made of its `train_step`, or another `step`, while it has the given attributes;
+    `effect` counts its calls.
 
     `settling` calls are made of it before it is ready: to trace it takes seconds, which no block is to hold. Where it cannot be traced the
     step is made as it was, and the arm is given up at the next boundary. Meanwhile functions are `traced` inside of that context.
@@ -59,7 +71,9 @@ class TrainFunction(Change):
         *,
         settling: int,
         traced: Callable[[], AbstractContextManager[None]] = nullcontext,
+        step: TrainStep | None = None,
     ) -> None:
+        self._step: TrainStep = step or model.train_step
         self._model, self._attributes, self._settling, self._context = model, attributes, settling, traced
         self._other: Any = self._made()
         # None while it is off.
@@ -98,7 +112,11 @@ class TrainFunction(Change):
     def each_step(self) -> None:
         """Raises NotApplicable where the step could not be traced."""
         if self._broken is not None:
-            raise NotApplicable(CANNOT_BE_TRACED.format(type(self._broken).__name__))
+            raise NotApplicable(self._why(self._broken))
+
+    def _why(self, error: Exception) -> str:
+        """What is said of a step that could not be traced."""
+        return CANNOT_BE_TRACED.format(type(error).__name__)
 
     def settled(self) -> bool:
         """Whether it was called since it is on."""
@@ -155,7 +173,7 @@ class TrainFunction(Change):
 
     def _made(self) -> Any:
         with having(self._model, self._attributes):
-            return self._model._make_function(self._model.train_step)
+            return self._model._make_function(self._step)
 
 
 def begun(change: TrainFunction) -> TrainFunction:

@@ -31,6 +31,7 @@ _MOST_AT_ONCE: Final = 4
 AUTOTUNE_OFF: Final = "autotune-off"
 TOO_SLOW: Final = "too-slow"
 NOT_READ: Final = "unreadable"
+SEVERAL_REPLICAS: Final = "several-replicas"
 
 
 @dataclass(slots=True)
@@ -81,6 +82,12 @@ class Pipelines:
         added = LivePipeline(weakref.ref(iterator), number)
         self._known = [*(each for each in self._known if each.live() is not None), added]
         return added
+
+    def divided(self, dataset: Any, number: int) -> None:
+        """The waits of this number are for batches that are divided among replicas: say which stages were written; nothing counts them."""
+        self._numbers += 1
+        self._recorder.note({"kind": "pipeline", "id": self._numbers, "iterator": number, "stages": stages_of(dataset)})
+        self._recorder.note({"kind": "pipeline_unread", "id": self._numbers, "why": SEVERAL_REPLICAS})
 
     def numbered(self, iterator: Any, number: int) -> LivePipeline | None:
         """The one that was added when its iterator was made, now that its waits have this number; None where none was."""

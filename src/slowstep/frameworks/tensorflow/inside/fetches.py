@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
-from slowstep.frameworks.tensorflow.inside._pipelines import LivePipeline, Pipelines
+from slowstep.frameworks.tensorflow.inside._pipelines import LivePipeline, Pipelines, held_dataset
 from slowstep.frameworks.tensorflow.inside.functions import TracedFunctions
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.known import Known
 from slowstep.record.steps.spans import RecordedWaits, new_number
+from slowstep.record.timing.batches import samples_in
 from slowstep.record.timing.tracebacks import hide_own_frames
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _MODULE: Final = "tensorflow.python.data.ops.iterator_ops"
 # What makes of a loop over a data set, in a function that is traced, one operation that fetches for itself.
 _LOOPS: Final = "tensorflow.python.data.ops.dataset_autograph"
 _LOOP: Final = "_general_purpose_scan"
+_REPLICAS: Final = "tensorflow.python.distribute.values"
 # An accumulator leaves out what comes of a step before the one that it is at.
 _ANY_STEP: Final = 1 << 60
 # Of anonymous iterators: `Optional` has no end to be raised.
@@ -169,6 +171,14 @@ class DatasetWaits(RecordedWaits[Any]):
         self.pipeline: LivePipeline | None = None
         self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
 
+    def samples_of(self, batch: Any) -> int:
+        """Of a batch for several replicas those of all; -1 where that is not known."""
+        parts = values_of_replicas(batch)
+        if parts is None:
+            return super().samples_of(batch)
+        found = [samples_in(part) for part in parts]
+        return -1 if min(found) < 0 else sum(found)
+
     @property
     def number(self) -> int:
         """That of its iterator."""
@@ -178,6 +188,15 @@ class DatasetWaits(RecordedWaits[Any]):
         """One batch."""
         self._fetch.original = original
         return next(self)
+
+
+def values_of_replicas(batch: Any) -> tuple[Any, ...] | None:
+    """The first tensor of a batch for several replicas, as each of them gets it; None of one that is not for several."""
+    kind = getattr(sys.modules.get(_REPLICAS), "PerReplica", None)
+    if kind is None:
+        return None
+    first = next((part for part in sys.modules["tensorflow"].nest.flatten(batch) if isinstance(part, kind)), None)
+    return None if first is None else tuple(first.values)
 
 
 class EagerIterators:
@@ -220,6 +239,22 @@ class EagerIterators:
 
         return fetch
 
+    def fetched_for_replicas(self, original: Callable[..., Any]) -> Any:
+        """What a fetch of an iterator for several replicas is replaced by: of each of these another one fetches within it."""
+        executes_eagerly = sys.modules["tensorflow"].executing_eagerly
+
+        @functools.wraps(original)
+        def fetch(iterator: Any, /, *args: Any, **kwargs: Any) -> Any:
+            try:
+                waits = self._waits_for_replicas(iterator) if self._recorder.live[0] and executes_eagerly() else None
+                own = functools.partial(_given, original, args, kwargs)
+                return original(iterator, *args, **kwargs) if waits is None else waits.fetch(own)
+            except BaseException:  # passed on, without our frames in the traceback
+                hide_own_frames()
+                raise
+
+        return fetch
+
     def _fetched_eagerly(self, original: Callable[[Any], Any], iterator: Any) -> Any:
         waits = self._waits_of(iterator)
         if waits is None:
@@ -243,11 +278,24 @@ class EagerIterators:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def _waits_of(self, iterator: Any) -> DatasetWaits | None:
+    def _waits_for_replicas(self, iterator: Any) -> DatasetWaits | None:
+        try:
+            # What the first worker's replicas read.
+            first = iterator._iterators[0]
+            is_new, dataset = iterator not in self._waits, held_dataset(first)
+            waits = self._waits_of(iterator, dataset)
+            if is_new and waits is not None and len(first._devices) > 1:
+                self._pipelines.divided(dataset, waits.number)
+            return waits
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+            return None
+
+    def _waits_of(self, iterator: Any, dataset: Any = None) -> DatasetWaits | None:
         try:
             waits = self._waits.get(iterator)
             if waits is None:
-                dataset = getattr(iterator, "_dataset", None)
+                dataset = held_dataset(iterator) if dataset is None else dataset
                 waits = self._waits[iterator] = DatasetWaits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
                 waits.pipeline = self._pipelines.numbered(iterator, waits.number)
             return waits
@@ -262,10 +310,14 @@ class EagerIterators:
         return self._loaders.setdefault(known, new_number())
 
 
+def _given(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], iterator: Any) -> Any:
+    return original(iterator, *args, **kwargs)
+
+
 def install(recorder: Recorder) -> Undo:
     """Replace what fetches. Raises Unfit where this version has none of it."""
     owner = find(sys.modules.get(_MODULE), "OwnedIterator")
-    iterators = EagerIterators(recorder)
+    iterators = recorder.shared(EagerIterators)
     originals = {name: vars(owner)[name] for name in _FETCHES if name in vars(owner)}
     if not originals:
         raise Unfit(f"OwnedIterator has no {', '.join(_FETCHES)}")

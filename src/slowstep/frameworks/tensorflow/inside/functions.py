@@ -10,6 +10,7 @@ import functools
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._capture import tensorflow_capture
@@ -80,6 +81,25 @@ class TracedFunctions:
                 self._trained[function] = TrainedFunction(function.python_function, trained)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+
+    def within_this_call(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, for another thread that traces it while this one waits; as it is where no tf.function is called."""
+        calls, outermost = self._calls, self._calls.outermost
+        if outermost is None:
+            return function
+
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            before, calls.outermost = calls.outermost, outermost
+            try:
+                return function(*args, **kwargs)
+            except BaseException:  # passed on, without our frames in the traceback
+                hide_own_frames()
+                raise
+            finally:
+                calls.outermost = before
+
+        return within
 
     def traced(self, concrete: Any) -> None:
         """What is called just now was traced, as this: say how many operations it runs, where it trains. Raises nothing."""

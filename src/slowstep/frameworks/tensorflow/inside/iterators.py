@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MODULE: Final = "tensorflow.python.data.ops.iterator_ops"
 # TensorFlow optimises the pipeline's graph anew for each iterator, so for each epoch: 10 to 30 ms of a few stages (2.21, two cores).
-_MADE: Final = Label(LOADER_START, "preprocess")
+MADE: Final = Label(LOADER_START, "preprocess")
 
 
 def install(recorder: Recorder) -> Undo:
@@ -27,7 +27,7 @@ def install(recorder: Recorder) -> Undo:
 
     def made(iterator: Any, began_ns: int) -> None:
         if pipelines.made(iterator) and recorder.watched:
-            spans.write(_MADE, began_ns)
+            spans.write(MADE, began_ns)
 
     return replace(owner, "__init__", timing_new(recorder, find(owner, "__init__"), made))
 

@@ -11,8 +11,8 @@ What it answers:
     What the training gains with XLA: on a processor little, or nothing, where the step is of large products; more where it is of many
     operations element by element. Losses are compared: operations are merged, and rounding differs.
 When it has no meaning:
-    A loop of the script's own, a step that is compiled so already or runs eagerly, layers that XLA does not
-    support, a model that makes its train function itself, several replicas. A step that XLA cannot compile is made as it was,
+    A loop of the script's own, a step that is compiled so already (with JAX Keras does it by itself) or runs eagerly, layers that XLA does
+    not support, a model that makes its train function itself, several replicas. A step that XLA cannot compile is made as it was,
     of the next batch, and the lever is given up: that epoch is one step shorter. Batches of many sizes are each compiled when they first
     come, and that counts.
 How it is undone:
@@ -21,52 +21,43 @@ How it is undone:
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
+from slowstep.frameworks.keras.inside._framework import JAX, backend_name
+from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit, running_model
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
-from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# Traced and compiled, and once more where what the first call made is different.
-_SETTLING: Final = 3
 _TRAINER: Final = "keras.src.trainers.trainer"
 NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own give tf.function jit_compile=True"
 COMPILED: Final = "XLA compiles the step already"
 EAGER: Final = "the step runs eagerly, and is no function that could be compiled (try run-eagerly-off)"
+CANNOT_BE_COMPILED: Final = "XLA cannot compile the step ({})"
+NO_KERNEL: Final = "it has nothing for {}"
 UNSUPPORTED: Final = "XLA does not support a layer of the model, or its operations are to be deterministic"
+# As TensorFlow 2.21 says it, of the first that it meets.
+_OPERATION: Final = re.compile(r"Detected unsupported operations when trying to compile graph .*?: (\w+) \(")
 
 
-class JitCompile(TrainFunction):
-    """The train function compiled by XLA, but for the last batch of an epoch."""
+class JitCompile(ButTheLast):
+    """The train function compiled by XLA."""
 
     def __init__(self, training: Training, model: Any) -> None:
-        self._is_last = False
-        self._asked = training.recorder.shared(AskedIterators)
-        super().__init__(training, model, {"jit_compile": True}, settling=_SETTLING)
-        self._asked.join(self)
+        super().__init__(training, model, {"jit_compile": True})
 
-    def asks(self, asking: Asking) -> None:
-        """A call is about to be made."""
-        self._is_last = asking.is_last or asking.may_be_last
-
-    def ready(self) -> bool:
-        """Whether it is compiled, and the last batch of an epoch will be known. Raises NotApplicable where it cannot be."""
-        return super().ready() and self._asked.length_is_known
-
-    def remove(self) -> None:
-        """Put back what there was."""
-        super().remove()
-        self._asked.leave(self)
-
-    def _is_wanted(self) -> bool:
-        return super()._is_wanted() and not self._is_last
+    def _why(self, error: Exception) -> str:
+        found = _OPERATION.search(str(error))
+        return CANNOT_BE_COMPILED.format(type(error).__name__ if found is None else NO_KERNEL.format(found[1]))
 
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs that XLA could compile, and does not."""
+    if backend_name() == JAX and _is_compiled(running_model()):
+        raise NotApplicable(COMPILED)
     model = model_in_fit(NO_FIT)
     check_exchangeable(model)
     if model.run_eagerly or runs_functions_eagerly():
@@ -76,6 +67,10 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if not sys.modules[_TRAINER].model_supports_jit(model):
         raise NotApplicable(UNSUPPORTED)
     return begun(JitCompile(training, model))
+
+
+def _is_compiled(model: Any) -> bool:
+    return model is not None and bool(model.jit_compile) and not model.run_eagerly
 
 
 IMPLEMENTATION = Implementation(lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)

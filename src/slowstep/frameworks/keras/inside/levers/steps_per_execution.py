@@ -25,96 +25,34 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._epochs import GroupedEpochs, ends_before_data, epochs_of, length_of
+from slowstep.frameworks.keras.inside._epochs import epochs_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, having, model_in_fit
+from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
+from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, having, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
-from slowstep.record.recorder import now
 
-# The first is traced, the second shows that it runs.
-_SETTLING: Final = 2
 _FEWEST: Final = 2
 NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own make several steps inside one tf.function"
 EAGER: Final = "the step runs eagerly, and what one call makes of several batches is the same (try run-eagerly-off)"
 ASYNCHRONOUS: Final = "calls return before their work is done, and blocks of calls that make different numbers of steps cannot be compared"
 OWN: Final = "the script makes {own} steps in a call itself: give a multiple of that"
-SHORT: Final = "an epoch ends after {length} batches, and its data go on: a call of {steps} would train on more than were asked for"
 
 
-class StepsPerExecution(TrainFunction):
+class StepsPerExecution(GroupedFunction):
     """The train function of a model whose `fit` runs makes so many steps; `effect` counts its calls while it is on."""
 
     def __init__(self, training: Training, model: Any, steps: int, epochs: Any) -> None:
-        self._training, self._steps, self._own = training, steps, int(model.steps_per_execution)
-        super().__init__(training, model, {"steps_per_execution": steps}, settling=_SETTLING)
-        errors = sys.modules["tensorflow"].errors
+        own = int(model.steps_per_execution)
+        super().__init__(training, model, {"steps_per_execution": steps}, epochs, steps=steps, turns=steps // own)
         # Of a call that an operation has ended nobody knows how many updates it has made: none may be made again.
-        self._passed_on = (StopIteration, errors.OpError)
-        # A function of one step fetches by `get_next()`, one of several finds nothing more.
-        self._ends = (StopIteration, errors.OutOfRangeError)
-        self._groups = self._grouped(epochs)
-
-    def ready(self) -> bool:
-        """Whether it is traced. Raises NotApplicable where it cannot be."""
-        self._follow()
-        return super().ready()
-
-    def each_step(self) -> None:
-        """Raises NotApplicable where the step could not be traced."""
-        self._broken = self._broken or self._groups.broken
-        super().each_step()
-        self._follow()
-
-    def remove(self) -> None:
-        """Put back what there was."""
-        super().remove()
-        self._groups.remove()
-
-    def _follow(self) -> None:
-        """Another call of `fit` has other epochs."""
-        epochs = epochs_of(self._model)
-        if epochs is not None and not self._groups.is_of(epochs):
-            self._groups.remove()
-            self._groups = self._grouped(epochs)
-
-    def _grouped(self, epochs: Any) -> GroupedEpochs:
-        _check_length(epochs, self._steps)
-        return GroupedEpochs(epochs, self._steps // self._own, self._groups_turns)
-
-    def _groups_turns(self) -> bool:
-        return self._original is not None and self._broken is None
-
-    def _is_wanted(self) -> bool:
-        return self._groups.turns > 1
+        self._passed_on = (StopIteration, sys.modules["tensorflow"].errors.OpError)
 
     def _called(self, iterator: Any) -> Any:
-        began_ns = now()
         with having(self._model, self._attributes):
-            result = super()._called(iterator)
-        self._training.called_once(self._groups.turns, began_ns)
-        return result
-
-    def _as_it_was(self, original: Any, iterator: Any) -> Any:
-        """All batches of the group, one by one. Where the data end after the first, those that were made are told of."""
-        turns, began_ns, result, made = self._groups.turns, now(), original(iterator), 1
-        while made < turns:
-            try:
-                result = original(iterator)
-            except self._ends:
-                break
-            made += 1
-        if turns > 1:
-            self._training.called_once(made, began_ns)
-        return result
-
-
-def _check_length(epochs: Any, steps: int) -> None:
-    length = length_of(epochs)
-    if length and length < steps and ends_before_data(epochs):
-        raise NotApplicable(SHORT.format(length=length, steps=steps))
+            return super()._called(iterator)
 
 
 def read_steps(spec: LeverSpec) -> int:
@@ -136,7 +74,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     epochs = epochs_of(model)
     if epochs is None:
         raise NotApplicable(NO_FIT)
-    _check_length(epochs, steps)
+    check_length(epochs, steps)
     return begun(StepsPerExecution(training, model, steps, epochs))
 
 

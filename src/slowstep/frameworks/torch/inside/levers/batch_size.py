@@ -10,19 +10,14 @@ from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.frameworks.torch.inside.levers._input.epochs import has_indices, length_of
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._input.baked import find_baked
-from slowstep.levers._input.peak import Peak
-from slowstep.levers._input.room import MIB
-from slowstep.levers.batch_size import LEVER, read_size
+from slowstep.levers._input.size_peaks import SizePeaks
+from slowstep.levers.batch_size import LEVER, UNTOLD, read_size
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import samples_in
 from slowstep.units import format_duration
 
-# Of the memory that is free, so much is used at most: estimates are no measurements.
-MOST_MEMORY: Final = 0.9
-# Steps of the training as it is over which its peak of memory is taken.
-PEAK_STEPS: Final = 8
 # Of its own steps so many are timed before it goes on.
 FIRST_STEPS: Final = 2
 
@@ -34,9 +29,7 @@ class OtherSize(Rebuilt):
 
     def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
         self._given = 0
-        self._peak, self._looks = Peak(training.recorder.framework.device_memory()), 0
-        self._own_peak_bytes: int | None = None
-        self._peak_bytes: int | None = None
+        self._peaks = SizePeaks(training.recorder.framework.device_memory())
         self._size, self._own_size, self._own_samples = size, own_size, set[int]()
         self._step_ns, self._first_steps_ns = 0, list[int]()
         super().__init__(training, growth=size / own_size, **changed)
@@ -48,31 +41,13 @@ class OtherSize(Rebuilt):
 
     def ready(self) -> bool:
         """Whether the peak of a few steps as they are is known. Raises NotApplicable where this size would need too much memory."""
-        if self._own_peak_bytes is None:
-            self._look()
-            return False
-        return super().ready()
-
-    def _look(self) -> None:
-        if self._looks == 0:
-            self._peak.begin()
-        self._looks += 1
-        if self._looks > PEAK_STEPS:
+        if self._peaks.is_known:
+            return super().ready()
+        if self._peaks.look():
             if self._own_samples != {self._own_size}:
-                raise NotApplicable("its batches do not say how many samples they hold")
-            self._own_peak_bytes = self._peak.read() or 0
-            self._check_memory(self._own_peak_bytes)
-
-    def _check_memory(self, peak_bytes: int) -> None:
-        free, base = self._peak.free_bytes(), self._peak.base_bytes
-        if free is None or base is None:
-            return
-        wanted = (peak_bytes - base) * (self._growth if self._peak.of == "device" else self._growth - 1)
-        if wanted > MOST_MEMORY * free:
-            raise NotApplicable(
-                f"steps of {self._size} samples would need about {wanted / MIB:.0f} MiB more than lies between two steps,"
-                f" and {free / MIB:.0f} MiB are free: out of memory is to be expected"
-            )
+                raise NotApplicable(UNTOLD)
+            self._peaks.check(self._size, self._growth)
+        return False
 
     def try_batch(self, batch: Any) -> None:
         """Raises NotApplicable where the batch is not of the size asked for."""
@@ -111,7 +86,7 @@ class OtherSize(Rebuilt):
     def on(self) -> None:
         """Give its batches, and begin a peak of their own."""
         super().on()
-        self._peak.begin()
+        self._peaks.begin()
         self._step_ns = now()
 
     def each_step(self) -> None:
@@ -132,19 +107,12 @@ class OtherSize(Rebuilt):
     def off(self) -> None:
         """Have the loader's own come again."""
         if self.feed.is_giving(self):
-            self._peak_bytes = max(self._peak_bytes or 0, self._peak.read() or 0)
+            self._peaks.end()
         super().off()
 
     def facts(self) -> Mapping[str, Any]:
         """The sizes, and the peak of memory at each (bytes; of the device or of this process, without its workers)."""
-        sizes = {"batch_size": self._size, "own_batch_size": self._own_size}
-        return {
-            **super().facts(),
-            **sizes,
-            "peak_bytes": self._peak_bytes,
-            "own_peak_bytes": self._own_peak_bytes,
-            "peak_of": self._peak.of,
-        }
+        return {**super().facts(), "batch_size": self._size, "own_batch_size": self._own_size, **self._peaks.facts()}
 
 
 def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
