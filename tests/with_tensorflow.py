@@ -13,5 +13,3 @@ FILES: Final = (
     *("tensorflow/test_bench_data.py", "tensorflow/test_operations.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py"),
     "test_missing_names.py",
 )
-# Set in a process that is to collect them.
-IN_OWN_PROCESS: Final = "SLOWSTEP_TESTS_WITH_TENSORFLOW"
