@@ -21,10 +21,10 @@ def left_out(files: Iterable[str]) -> list[str]:
     return [] if _VARIABLE in os.environ else list(files)
 
 
-def pass_by_themselves(files: Iterable[Path], *, marked: str, limit_s: float) -> bool:
-    """Assert that the tests of some files with these marks pass, run one after the other. Whether there are any."""
+def pass_by_themselves(files: Iterable[Path], *, limit_s: float) -> bool:
+    """Assert that the tests of some files pass, but for nightly ones, run one after the other. Whether there are any."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marked, *map(str, files)]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not nightly", *map(str, files)]
     ran = subprocess.run(words, env=environment | {_VARIABLE: "1"}, cwd=_ROOT, capture_output=True, text=True, timeout=limit_s, check=False)
     if ran.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
         return False

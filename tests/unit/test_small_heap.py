@@ -14,4 +14,4 @@ LIMIT_S = 280
 
 @pytest.mark.timeout(LIMIT_S + 20)
 def test_searches_among_few_objects() -> None:
-    assert pass_by_themselves([Path(__file__).parent / file for file in FILES], marked="not slow and not nightly", limit_s=LIMIT_S)
+    assert pass_by_themselves([Path(__file__).parent / file for file in FILES], limit_s=LIMIT_S)

@@ -22,7 +22,7 @@ TOGETHER = {name: [HERE / file for file in files] for name, files in groupby(FIL
 @pytest.mark.timeout(LIMIT_S + 20)
 @pytest.mark.parametrize("files", TOGETHER.values(), ids=TOGETHER)
 def test_hooks_on_tensorflow_as_installed(files: list[Path]) -> None:
-    are_any = pass_by_themselves(files, marked="not nightly", limit_s=LIMIT_S)
+    are_any = pass_by_themselves(files, limit_s=LIMIT_S)
 
     if not are_any and find_spec("tensorflow") is None:
         pytest.skip("needs keras and tensorflow-cpu")
