@@ -14,5 +14,3 @@ FILES: Final = (
     "tensorflow/test_replicas.py",
     "test_missing_names.py",
 )
-# Set in a process that is to collect them.
-IN_OWN_PROCESS: Final = "SLOWSTEP_TESTS_WITH_TENSORFLOW"

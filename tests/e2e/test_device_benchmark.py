@@ -14,7 +14,7 @@ import pytest
 DEVICE = Path(__file__).parents[2] / "benchmarks" / "device"
 PARTS = ("overhead", "cases", "replay", "facts", "traces")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,6 @@ def dry_run(tmp_path_factory):
     return ended.stdout, out
 
 
-@pytest.mark.nightly
 def test_every_part_starts_and_says_that_there_is_no_device(dry_run):
     said, out = dry_run
 

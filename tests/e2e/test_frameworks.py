@@ -292,10 +292,12 @@ FAULTS = {
     "closes its output": ("os.close(1)", 24),
     "forks": ("os.waitpid(pid, 0) if (pid := os.fork()) else os._exit(0)", 24),
 }
+# What no framework handles: test_faults_training.py shows it without one.
+AS_WITHOUT_ONE = ("leaves at once", "forks")
 
 
 @pytest.mark.parametrize("framework", MAINLY_LIGHTNING)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [pytest.param(fault, marks=[pytest.mark.nightly] * (fault in AS_WITHOUT_ONE)) for fault in FAULTS])
 def test_what_a_training_does_to_itself_ends_as_without_recording(servers: Servers, tmp_path: Path, framework: str, fault: str) -> None:
     does, updates = FAULTS[fault]
     main = f"""

@@ -203,6 +203,7 @@ def test_padding_is_looked_at_in_a_few_batches_and_graphs(workers: int, run: Run
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_two_loaders_read_in_turn_are_both_recorded(run: Run) -> None:
     ran = run(
         TINY

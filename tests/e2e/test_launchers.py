@@ -71,7 +71,8 @@ def test_slowstep_in_another_environment_than_the_script(work: Workplace, enviro
     assert_recorded(work, ended, environment, "--epochs", "3")
 
 
-@pytest.mark.parametrize("variable", ["CONDA_PREFIX", pytest.param("VIRTUAL_ENV", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["CONDA_PREFIX", "VIRTUAL_ENV"])
 def test_a_script_alone_runs_in_the_active_environment(work: Workplace, environment: Path, variable: str) -> None:
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
 

@@ -165,6 +165,8 @@ def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     assert analyzed(place) == ended.out
 
 
+# Whether workers can be switched is shown in test_input_levers.py and test_sandbox.py, and that a gain is proved by the test above.
+@pytest.mark.nightly
 @slow
 def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None:
     options = ("--levers", "workers=2", "--precision", "20%", "--budget", "40s")

@@ -165,7 +165,8 @@ def test_trainings_side_by_side_that_share_nothing_are_reported_singly(work: Wor
     assert {sharing_ms(report) for report in found.values()} == {0}
 
 
-def test_after_so_many_steps_of_any_rank_the_recording_ends_in_all(job: Workplace) -> None:
+@pytest.mark.nightly
+def test_after_so_many_steps_of_any_rank_the_recording_ends_in_all_and_the_training_goes_on(job: Workplace) -> None:
     ended = job.run(TORCHRUN, *TWO, "train.py", "200", options=("--steps", "60"))
 
     assert ended.code == 0, ended.err
@@ -185,9 +186,12 @@ def test_after_a_time_the_recording_ends_in_all(job: Workplace) -> None:
     assert max(counted) - min(counted) <= 1
 
 
-def test_stop_ends_all_ranks_and_leaves_none(job: Workplace) -> None:
+def test_after_so_many_steps_of_any_rank_stop_ends_all_and_leaves_none(job: Workplace) -> None:
     ended = job.run(TORCHRUN, *TWO, "train.py", "1000000", options=("--steps", "60", "--stop"))
 
+    counted = updates(job.recording())
+    assert max(counted) == 60
+    assert min(counted) >= 59
     assert "rank 0 of 2" in ended.err or "rank 1 of 2" in ended.err
     (ending,) = job.launcher_notes("exit")
     assert ending["by"] == "slowstep --stop"

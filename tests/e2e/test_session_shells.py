@@ -250,6 +250,7 @@ def test_a_real_notebook_shows_reports_that_name_its_cells(tmp_path: Path) -> No
     assert frames
 
 
+@pytest.mark.nightly
 def test_the_example_notebook_works(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
     notebook = json.loads(path.read_text())

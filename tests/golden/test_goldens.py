@@ -28,7 +28,7 @@ def _name(path: Path) -> str:
     return path.name.removesuffix(".tar.xz")
 
 
-@pytest.mark.parametrize("packed", few(RECORDINGS, every=4), ids=_name)
+@pytest.mark.parametrize("packed", few(RECORDINGS, every=8), ids=_name)
 def test_a_recording_is_answered_as_ever(packed, tmp_path, looked_at):
     folder = tmp_path / _name(packed)
     with tarfile.open(packed) as archive:

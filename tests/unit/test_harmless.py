@@ -16,6 +16,7 @@ from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording
 
 
+@pytest.mark.slow
 def test_nothing_that_is_obeyed_is_left_of_any_character():
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     for text in (harmless(every), printable(every, UNICODE), printable(every, ASCII)):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from own_process import left_out
+from with_tensorflow import FILES
 
-from with_tensorflow import FILES, IN_OWN_PROCESS
-
-collect_ignore = [] if IN_OWN_PROCESS in os.environ else list(FILES)
+collect_ignore = left_out(FILES)

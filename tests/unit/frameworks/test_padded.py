@@ -169,6 +169,7 @@ def test_a_mask_is_no_sequence_even_where_another_one_hides_a_part_of_it() -> No
     assert all("lengths" not in each for each in look_for_padding([earlier, earlier.bool()]))
 
 
+@pytest.mark.slow
 def test_a_look_at_many_arrays_takes_no_longer_than_at_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
 

@@ -16,6 +16,7 @@ COUNTS = TRAINING + "train(lambda *_: print(torch.get_num_threads(), torch.get_n
 AFTER = "print('after', torch.get_num_threads())\n"
 
 
+@pytest.mark.slow
 def test_operations_have_so_many_threads_in_its_blocks_and_the_old_number_in_all_others(server: Server, tmp_path: Path) -> None:
     ran = run_planned(server, tmp_path, COUNTS + AFTER, "threads=3", blocks=(0, 2, 1, 2, 0), steps=2)
 

@@ -93,6 +93,7 @@ def health(report: dict[str, Any]) -> dict[str, str]:
     return {row["name"]: row["remedy"] for row in report["health"]}
 
 
+@pytest.mark.slow
 def test_ranks_of_the_same_steps_are_one_job_though_their_clocks_differ_and_that_is_said(apart: Path, tmp_path: Path) -> None:
     report = analyze([apart])
 
@@ -157,6 +158,7 @@ def test_ranks_traced_in_different_steps_are_not_held_against_each_other(tmp_pat
     assert any("no two steps that all traces hold" in note for note in report["run"]["notes"])
 
 
+@pytest.mark.slow
 def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(late: Path) -> None:
     report = analyze([late], asked=TraceRequest(step="slowest"))
 
@@ -172,6 +174,7 @@ def test_trainings_that_share_nothing_are_not_called_ranks_traced_apart(tmp_path
     assert not any("whether a rank is late" in note for note in analyze([tmp_path])["run"]["notes"])
 
 
+@pytest.mark.slow
 def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
     reports = [analyze([EXPORT], rank=rank)["run"] for rank in (0, 1)]
 
@@ -179,6 +182,7 @@ def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
     assert [row["report"] for row in reports[0]["rank_rows"]] == ["trace.sqlite, process 111", "trace.sqlite, process 112"]
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
     for rank, device in ((0, 0), (1, 1)):
         report = analyze([EXPORT], rank=rank)
@@ -195,6 +199,7 @@ def test_a_rank_in_the_name_of_a_file_with_several_ranks_is_none_of_theirs(tmp_p
     assert [row["rank"] for row in analyze([trace])["run"]["rank_rows"]] == [0, 1]
 
 
+@pytest.mark.slow
 def test_of_a_large_job_of_which_two_ranks_were_traced_the_table_is_of_those(tmp_path: Path) -> None:
     report = analyze([traces(tmp_path, 40.0, 40.0, size=128)])
 

@@ -36,6 +36,7 @@ def test_every_round_has_every_arm_once():
     assert all(sorted(blocks[at : at + 5]) == [0, 1, 2, 3, 4] for at in range(0, 200, 5))
 
 
+@pytest.mark.slow
 def test_orders_are_drawn_for_each_round_and_again_the_same_by_the_seed():
     rounds = [schedule(3, 600, seed=7)[at : at + 3] for at in range(0, 1800, 3)]
 

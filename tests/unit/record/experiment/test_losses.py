@@ -153,6 +153,7 @@ for inputs, targets in loader:
     assert losses(ran) == pytest.approx(means, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_input_of_two_runs_can_be_told_apart(server: Server, tmp_path: Path) -> None:
     main = """
 import os

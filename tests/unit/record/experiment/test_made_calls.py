@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from levered import run_planned
 from recorded import Server
 from slowstep.prove.patch.noted import find_changes
@@ -42,15 +43,28 @@ TAKING = "class Mine(DataLoader):\n    def __init__(self, length):\n        supe
 
 @pytest.mark.parametrize(
     ("before", "loaders", "line", "others"),
-    [
-        ("", "DataLoader(Numbers(), 4), DataLoader(Numbers(), 8)", "DataLoader(Numbers(), 4, num_workers=2), DataLoader(Numbers(), 8)", 0),
-        (HELPER, "make(4), make(8)", "DataLoader(Numbers(), length, True, num_workers=2)", 1),
-        (HELPER, "[make(8) for _ in range(3)][2], None", "DataLoader(Numbers(), length, True, num_workers=2)", 0),
-        ("make = functools.partial(DataLoader, num_workers=0)", "make(Numbers(), 4), None", "make(Numbers(), 4, num_workers=2), None", 0),
-        (TAKING, "Mine(4), None", "super().__init__(Numbers(), batch_size=length, num_workers=2)", 0),
-        (SUBCLASS, "Mine(False), None", None, 0),
-        ("", "list(map(DataLoader, [Numbers()])) * 2", None, 0),
-    ],
+    few(
+        [
+            (
+                "",
+                "DataLoader(Numbers(), 4), DataLoader(Numbers(), 8)",
+                "DataLoader(Numbers(), 4, num_workers=2), DataLoader(Numbers(), 8)",
+                0,
+            ),
+            (HELPER, "make(4), make(8)", "DataLoader(Numbers(), length, True, num_workers=2)", 1),
+            (HELPER, "[make(8) for _ in range(3)][2], None", "DataLoader(Numbers(), length, True, num_workers=2)", 0),
+            (
+                "make = functools.partial(DataLoader, num_workers=0)",
+                "make(Numbers(), 4), None",
+                "make(Numbers(), 4, num_workers=2), None",
+                0,
+            ),
+            (TAKING, "Mine(4), None", "super().__init__(Numbers(), batch_size=length, num_workers=2)", 0),
+            (SUBCLASS, "Mine(False), None", None, 0),
+            ("", "list(map(DataLoader, [Numbers()])) * 2", None, 0),
+        ],
+        every=3,
+    ),
     ids=["a call", "a helper", "a helper again and again", "partial", "a subclass", "* of something", "map"],
 )
 def test_it_is_known_by_the_place_of_the_call(

@@ -74,6 +74,7 @@ print(numpy.random.rand())
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_seeds_repeats_itself_and_differs_with_another_offset(server: Server, tmp_path: Path) -> None:
     one, other = (shifted(server, tmp_path, UNSEEDED, offset).out.splitlines() for offset in (0, 3))
     (tmp_path / "again").mkdir()
@@ -180,7 +181,7 @@ LESS, MORE = "torch.rand(1)", "torch.rand(5), random.random(), numpy.random.rand
         pytest.param("sampler=SubsetRandomSampler(range(12))", marks=pytest.mark.slow),
         pytest.param("sampler=WeightedRandomSampler([1.0] * 12, 12)", marks=pytest.mark.slow),
         pytest.param("sampler=Shuffled()", marks=pytest.mark.slow),
-        "shuffle=True, num_workers=2",
+        pytest.param("shuffle=True, num_workers=2", marks=pytest.mark.slow),
         pytest.param("shuffle=True, num_workers=1, persistent_workers=True", marks=pytest.mark.slow),
     ],
 )
@@ -196,6 +197,7 @@ def test_the_data_and_its_order_do_not_depend_on_what_the_model_draws(server: Se
     assert shifted(server, tmp_path, ORDER.format(loader=loader, draw=LESS), 6).out != less
 
 
+@pytest.mark.slow
 def test_without_a_stream_of_their_own_the_data_of_the_second_epoch_do_depend_on_it(server: Server, tmp_path: Path) -> None:
     (tmp_path / "less").mkdir()
     (tmp_path / "more").mkdir()

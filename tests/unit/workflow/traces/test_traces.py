@@ -35,6 +35,7 @@ def ranks(report) -> dict[int, str]:
     return {row["rank"]: row["report"] for row in report["run"]["rank_rows"]}
 
 
+@pytest.mark.slow
 def test_a_trace_without_a_rank_gets_a_number_that_no_other_has(tmp_path):
     for name in ("a_rank1.json", "b.json", "c_rank0.json", "d.json"):
         trace(tmp_path / name, 9)
@@ -45,6 +46,7 @@ def test_a_trace_without_a_rank_gets_a_number_that_no_other_has(tmp_path):
     assert "duplicate-ranks" not in {row["name"] for row in report["health"]}
 
 
+@pytest.mark.slow
 def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
     for name, operators in (("old_rank1.json", 5), ("new_rank1.json", 9), ("rank0.json", 9)):
         trace(tmp_path / name, operators)
@@ -125,6 +127,7 @@ def test_a_rank_that_was_cut_off_before_its_events_is_said_on_the_screen(tmp_pat
     assert "was cut off before the first whole event" in said
 
 
+@pytest.mark.slow
 def test_what_was_lost_of_another_rank_is_said_in_every_report(tmp_path):
     for rank in (0, 1):
         trace(tmp_path / f"rank{rank}.json", 9, **of_job(rank, 2))
@@ -206,6 +209,7 @@ def test_of_traces_that_are_all_unrelated_the_first_is_shown(tmp_path):
     assert health(report)["unrelated-traces"][0] == 2
 
 
+@pytest.mark.slow
 def test_a_process_without_steps_is_not_shown_or_exported_in_place_of_the_one_that_trained(tmp_path):
     at = [1_000_000 * step + 1_000 for step in range(4)]
     stray = kernel(at[0] + 700_000, at[0] + 700_100, correlationId=99, globalPid=1 << 48 | 5 << 24)
