@@ -8,7 +8,7 @@ from typing import Any, cast
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.steps.phases import TrainingInTurn
-from slowstep.diagnosis.evidence.by_workers import how_to_divide
+from slowstep.diagnosis.evidence.input.by_workers import how_to_divide
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.ending import ending_note, without_updates_ns

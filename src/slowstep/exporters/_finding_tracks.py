@@ -11,7 +11,7 @@ from slowstep.analyses.device.operators import mostly_on_host
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.parts import KERNELS, is_part
 from slowstep.analyses.events.unions import merged
-from slowstep.diagnosis.evidence.kernel_side import UNKNOWN
+from slowstep.diagnosis.evidence.device.kernel_side import UNKNOWN
 from slowstep.diagnosis.rules.compute.recompilation import WHAT as COMPILING
 from slowstep.diagnosis.rules.device.allocator_churn import ALLOCATES, ASYNC
 from slowstep.findings import Finding

@@ -14,7 +14,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
+from slowstep.diagnosis.evidence.input.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
 from slowstep.frameworks._known import all_words
 from slowstep.parts import Part, PartKind

@@ -14,7 +14,7 @@ from slowstep.analyses.compute.timed_operations import measure_timed_operations
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration.compiling import STEP_IN_A_CALL
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.rules.many_host_steps import AHEAD
+from slowstep.diagnosis.rules.compute.many_host_steps import AHEAD
 from slowstep.findings import NotJudged
 from slowstep.frameworks._known import all_words
 from slowstep.parts import NOT_ATTRIBUTED, UPDATES, CodePlace, Part, PartKind

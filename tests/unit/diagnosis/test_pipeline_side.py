@@ -10,7 +10,7 @@ import pytest
 from judged import finding
 from made_pipeline_waits import trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
-from slowstep.diagnosis.evidence.pipeline_side import STORED, stage_evidence, stage_name
+from slowstep.diagnosis.evidence.input.pipeline_side import STORED, stage_evidence, stage_name
 from slowstep.frameworks._known import all_words
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words

@@ -13,7 +13,7 @@ from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import DATA, MS, fed, measurements, merged
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.evidence.input_side import WARMED_EXPECTED
+from slowstep.diagnosis.evidence.input.input_side import WARMED_EXPECTED
 
 NAME = "slow-transform"
 Measured = dict[str, Any]

@@ -13,7 +13,7 @@ from made_measurements import MS, loop_fed, measurements, merged, per_step
 from made_parts import function_part
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.evidence.input_side import COMFORTABLE
+from slowstep.diagnosis.evidence.input.input_side import COMFORTABLE
 from slowstep.parts import CodePlace, Part, PartKind
 
 NAME = "slow-prefetch-thread"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from made_recordings import MS, SCRIPT, START_NS, Training, make_recording
-from slowstep.diagnosis.evidence.input_side import RELIEF_EXPECTED
+from slowstep.diagnosis.evidence.input.input_side import RELIEF_EXPECTED
 from slowstep.document.report import Report
 from slowstep.document.validity import validate
 from slowstep.workflow.diagnose import diagnose_recording

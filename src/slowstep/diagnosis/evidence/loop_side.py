@@ -5,7 +5,7 @@ from __future__ import annotations
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.after_update import timed_spread
-from slowstep.diagnosis.evidence.input_side import removable_waits
+from slowstep.diagnosis.evidence.input.input_side import removable_waits
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.findings import Evidence

@@ -11,8 +11,8 @@ import pytest
 from made_measurements import changed, fed, measurements
 from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.by_workers import handed_over, leave_most, made_by_workers
-from slowstep.diagnosis.evidence.input_side import InputSide, find_side
+from slowstep.diagnosis.evidence.input.by_workers import handed_over, leave_most, made_by_workers
+from slowstep.diagnosis.evidence.input.input_side import InputSide, find_side
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.input import serial_loader
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.input_side import (
     NOT_WARMED,
     WARMED_EXPECTED,
     WARMED_OPTIMISTIC,

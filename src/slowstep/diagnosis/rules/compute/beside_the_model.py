@@ -35,7 +35,7 @@ from slowstep.analyses.python.outside_model import OutsideModel
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_update import named_by
-from slowstep.diagnosis.evidence.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.device.named_ranges import judge_device_work
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.evidence.untimed import unseen_python

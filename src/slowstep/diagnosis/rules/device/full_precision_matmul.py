@@ -25,7 +25,7 @@ import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HALF_PRECISION
-from slowstep.diagnosis.evidence.kernel_side import (
+from slowstep.diagnosis.evidence.device.kernel_side import (
     compute_kernels,
     kernel_claims,
     kernel_rows,
@@ -34,8 +34,8 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.not_shown import no_device
+from slowstep.diagnosis.evidence.device.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.device.not_shown import no_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule

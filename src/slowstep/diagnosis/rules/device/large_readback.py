@@ -23,9 +23,9 @@ import polars as pl
 from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
-from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
+from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.device.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.device.not_shown import no_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

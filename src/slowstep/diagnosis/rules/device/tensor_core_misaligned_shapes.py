@@ -26,7 +26,7 @@ import polars as pl
 from slowstep.analyses.device.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES
-from slowstep.diagnosis.evidence.kernel_side import (
+from slowstep.diagnosis.evidence.device.kernel_side import (
     SIXTEEN_BIT,
     compute_kernels,
     kernel_claims,
@@ -35,8 +35,8 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.not_shown import no_device
+from slowstep.diagnosis.evidence.device.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.device.not_shown import no_device
 from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule

@@ -28,7 +28,7 @@ from slowstep.analyses.input.input_facts import Forms
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, WAIT_SHARE, concurrent_ns, find_side
+from slowstep.diagnosis.evidence.input.input_side import RECEIVE_LOW_NS, WAIT_SHARE, concurrent_ns, find_side
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule

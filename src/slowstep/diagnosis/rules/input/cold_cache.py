@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
-from slowstep.diagnosis.evidence.input_side import COMFORTABLE, find_side
+from slowstep.diagnosis.evidence.input.input_side import COMFORTABLE, find_side
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence

@@ -31,7 +31,7 @@ from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
-from slowstep.diagnosis.evidence.input_side import claims
+from slowstep.diagnosis.evidence.input.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
     PESSIMISTIC_BESIDE,

@@ -37,7 +37,7 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import without_workers
-from slowstep.diagnosis.evidence.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
+from slowstep.diagnosis.evidence.input.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from slowstep.analyses.batches.fetch_concurrency import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
+from slowstep.diagnosis.evidence.input.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, mock_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_passes import steps_of_pass
+from slowstep.diagnosis.evidence.input.input_passes import steps_of_pass
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -23,9 +23,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, place, sparing
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
+from slowstep.diagnosis.evidence.input.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
+from slowstep.diagnosis.evidence.input.input_causes import Spared, more_workers_help, most_of_making, place, sparing
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, InputSide, claims, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

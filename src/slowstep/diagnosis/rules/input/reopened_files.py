@@ -21,7 +21,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import (
+from slowstep.diagnosis.evidence.input.input_causes import (
     CAUSE_SHARE,
     EVERY_SAMPLE,
     FILES_PER_SAMPLE,
@@ -31,7 +31,7 @@ from slowstep.diagnosis.evidence.input_causes import (
     place,
     sparing,
 )
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, wait_stage
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, InputSide, claims, find_side, wait_stage
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

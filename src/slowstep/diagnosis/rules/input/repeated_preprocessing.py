@@ -27,9 +27,9 @@ from dataclasses import replace
 
 from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.core_demand import core_demand
-from slowstep.diagnosis.evidence.input_causes import Spared, hidden_by_workers, sparing
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side
+from slowstep.diagnosis.evidence.input.core_demand import core_demand
+from slowstep.diagnosis.evidence.input.input_causes import Spared, hidden_by_workers, sparing
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

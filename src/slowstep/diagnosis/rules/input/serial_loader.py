@@ -30,9 +30,9 @@ from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
-from slowstep.diagnosis.evidence.input_causes import most_of_making
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
+from slowstep.diagnosis.evidence.input.input_causes import most_of_making
+from slowstep.diagnosis.evidence.input.input_side import (
     WAIT_SHARE,
     claims,
     crowded,

@@ -26,7 +26,7 @@ from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.functions import shown
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.input_side import (
     NOT_WARMED,
     QUEUED_PESSIMISTIC,
     RELIEF_EXPECTED,

@@ -34,8 +34,8 @@ from __future__ import annotations
 from slowstep.analyses.input.pipeline_functions import PipelineFunction
 from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_side import ATTAINED, WAIT_SHARE
-from slowstep.diagnosis.evidence.pipeline_side import (
+from slowstep.diagnosis.evidence.input.input_side import ATTAINED, WAIT_SHARE
+from slowstep.diagnosis.evidence.input.pipeline_side import (
     PipelineWait,
     pipeline_fixes,
     ready_share,

@@ -25,8 +25,8 @@ from __future__ import annotations
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.by_workers import made_by_workers
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
+from slowstep.diagnosis.evidence.input.by_workers import made_by_workers
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.evidence.loop_side import workers_unknown
 from slowstep.diagnosis.evidence.spread import stack_spread
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval, unknown_gain

@@ -22,7 +22,7 @@ from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns

@@ -45,8 +45,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
-from slowstep.diagnosis.evidence.input_causes import (
+from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, handed_over, leave_most
+from slowstep.diagnosis.evidence.input.input_causes import (
     CAUSE_SHARE,
     called_for_it,
     cores_leave_most,
@@ -56,7 +56,7 @@ from slowstep.diagnosis.evidence.input_causes import (
     nearer_cause,
     workers_take_most,
 )
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
     NOT_WARMED,
     QUEUED_PESSIMISTIC,
@@ -79,10 +79,10 @@ from slowstep.diagnosis.evidence.input_side import (
     warmed_ns,
     workers_needed,
 )
+from slowstep.diagnosis.evidence.input.worker_threads import take_most
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread
-from slowstep.diagnosis.evidence.worker_threads import take_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import mock_loader, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -18,8 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import most_of_making
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits
+from slowstep.diagnosis.evidence.input.input_causes import most_of_making
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

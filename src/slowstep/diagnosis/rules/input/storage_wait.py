@@ -21,8 +21,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
+from slowstep.diagnosis.evidence.input.input_causes import Spared, more_workers_help, most_of_making, sparing
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader, mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

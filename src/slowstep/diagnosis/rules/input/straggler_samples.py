@@ -26,8 +26,8 @@ from __future__ import annotations
 from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
+from slowstep.diagnosis.evidence.input.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -29,9 +29,9 @@ from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.calibration import side_by_side
-from slowstep.diagnosis.evidence.by_workers import how_to_divide, unless_each_draws
-from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.by_workers import how_to_divide, unless_each_draws
+from slowstep.diagnosis.evidence.input.input_causes import few_slow_samples, most_of_making
+from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
     WAIT_SHARE,
     InputSide,

@@ -24,8 +24,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
-from slowstep.diagnosis.evidence.worker_threads import HELPERS, QUEUEING, find_oversubscription
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE
+from slowstep.diagnosis.evidence.input.worker_threads import HELPERS, QUEUEING, find_oversubscription
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix

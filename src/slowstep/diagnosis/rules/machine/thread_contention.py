@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
-from slowstep.diagnosis.evidence.core_demand import core_waits
+from slowstep.diagnosis.evidence.input.core_demand import core_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import InputSide
+from slowstep.diagnosis.evidence.input.input_side import InputSide
 from slowstep.diagnosis.gain import Case, share_queued
 from slowstep.parts import Part, PartKind
 

@@ -13,7 +13,7 @@ from slowstep.analyses.input.pipeline_functions import MAP, WrittenStage, kinds_
 from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
+from slowstep.diagnosis.evidence.input.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
 from slowstep.diagnosis.lever_specs import batches_ahead, mock_loader, parallel_calls
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy

@@ -8,8 +8,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
-from slowstep.diagnosis.evidence.core_demand import CoreDemand, core_bound_case, core_demand
-from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, removable_waits
+from slowstep.diagnosis.evidence.input.core_demand import CoreDemand, core_bound_case, core_demand
+from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, InputSide, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason

@@ -10,7 +10,7 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.input_side import (
     RECEIVE_HIGH_NS,
     RECEIVE_LOW_NS,
     SIDE_BY_SIDE,

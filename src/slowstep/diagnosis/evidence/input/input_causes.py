@@ -11,7 +11,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import (
+from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
     COMFORTABLE,
     QUEUED_PESSIMISTIC,

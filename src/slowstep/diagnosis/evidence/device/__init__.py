@@ -1,0 +1,1 @@
+"""What rules on steps of a device share."""
