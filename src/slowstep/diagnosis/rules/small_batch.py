@@ -4,15 +4,18 @@ What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
     optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
-    backward. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the graph take
-    at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
+    backward. Where the graphs of backward passes were looked at, the lower bound also has what their elements and products take no part
+    of, and a quarter of that for forward; not where a loop over the samples may have made them, nor where an operation's work is not
+    known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the
+    graph take at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
     least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
     Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
-    backward and 14 us for each of their autograd nodes, or for what operations of a graph usually take; the interval has the bounds. B is
+    backward and 14 us for each of their autograd nodes, or what backward is left of by what its elements usually take, or for what
+    operations of a graph usually take; the interval has the bounds. B is
     what the loader's workers need for as many samples. From a trace: steps with twice the samples are replayed, in which launches and the
     gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
@@ -20,8 +23,10 @@ When it is wrong:
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
     sample are other code, and faster, than those of two (in the case study 0.54 of the step instead of 0.65, by last batches of one and of
     two samples where the usual ones hold three). A larger batch needs more memory, and may need another learning rate: it changes the
-    numerics. Launches are slower under a profiler than without. Of a traced graph an operation that is neither on samples nor on
-    variables, and long all the same (a product of large constants of the script's), is taken for as short as the others.
+    numerics. A hook on a tensor that computes with it, numbers that became nearly zero (denormal), or a processor twice as slow beside its
+    memory make backward take longer for an element than it is said to take at most. Launches are slower under a profiler than without.
+    Of a traced graph an operation that is neither on samples nor on variables, and long all the same (a product of large constants of
+    the script's), is taken for as short as the others.
 What to try:
     A larger batch size; a fused or foreach optimizer; torch.compile.
 """
