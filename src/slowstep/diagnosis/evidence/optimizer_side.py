@@ -11,12 +11,13 @@ from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.growing import growing
+from slowstep.diagnosis.evidence.larger_batch import usual_step_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import OPTIMIZER, PartKind
+from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True.
@@ -55,7 +56,7 @@ def takes_most_of_fixed(m: Measurements) -> bool:
     Where nothing bounds that cost from above all of the step may be of it.
     """
     cost = m.compute.fixed_cost
-    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT))) if cost.high_ns is None else 0.0
+    step = usual_step_ns(m) if cost.high_ns is None else 0.0
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns, step)
 
 

@@ -15,9 +15,8 @@ How the gain is predicted:
     Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
     backward and 14 us for each of their autograd nodes, or what backward is left of by what its elements usually take, or for what
-    operations of a graph usually take; the interval has the bounds. B is
-    what the loader's workers need for as many samples. From a trace: steps with twice the samples are replayed, in which launches and the
-    gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
+    operations of a graph usually take; the interval has the bounds. B is what the loader's workers need for as many samples. From a
+    trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
@@ -33,7 +32,6 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
@@ -41,6 +39,7 @@ from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
 from slowstep.calibration import computing
+from slowstep.diagnosis.evidence.larger_batch import LARGEST_FACTOR, usual_step_ns
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
@@ -52,15 +51,14 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import UPDATES, PartKind
+from slowstep.parts import UPDATES
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "small-batch"
 DOMINATES = 0.5
-# The step is no longer dominated when the fixed cost is this share; beyond 8 times the size the line is trusted no further.
+# The step is no longer dominated when the fixed cost is this share.
 ENOUGH = 0.20
-LARGEST_FACTOR = 8
 # An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (benchmarks/dispatch.py).
 SHORT_OPERATOR_NS = 10_000
 # A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
@@ -107,9 +105,7 @@ def judge(m: Measurements) -> Answer:
 def _by_sizes(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
     cost = m.compute.fixed_cost
-    # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
-    # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
-    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT)))
+    step = usual_step_ns(m)
     # By a clock that did not go on in the usual step nothing of it can be told.
     if step <= 0 or (cost.high_ns is not None and cost.high_ns < DOMINATES * step):
         return None
