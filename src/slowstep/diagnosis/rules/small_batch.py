@@ -16,7 +16,8 @@ How the gain is predicted:
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
     backward and 14 us for each of their autograd nodes, or what backward is left of by what its elements usually take, or for what
     operations of a graph usually take; the interval has the bounds. B is what the loader's workers need for as many samples. From a
-    trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
+    trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow. Where an optimizer that
+    is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
@@ -69,17 +70,21 @@ PER_SAMPLE_EXPECTED, (PER_SAMPLE_OPTIMISTIC, PER_SAMPLE_PESSIMISTIC) = computing
 
 SAMPLES_UNKNOWN = Wording(
     "samples-unknown",
-    "most of a step is a fixed cost, the same for any batch size, but how many samples a step holds is unknown; use slowstep.steps()",
+    "most of a step would be the same for any batch size, but how many samples a step holds is not known; use slowstep.steps()",
 )
-COST_UNKNOWN = Wording("cost-unknown", "how much of a step is a fixed cost, the same for any batch size, is unknown: {sizes}, and {why}")
+COST_UNKNOWN = Wording(
+    "cost-unknown",
+    "how much of a step would be the same for any batch size is not known, nor so whether larger batches would help: {sizes}, and {why}",
+)
 COST_OF_FEW_SIZES = Wording(
     "cost-of-few-sizes",
-    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step: {sizes}; {remedy}",
+    "between {low:share} and {high:share} of a step would be the same for any batch size, so it is not known whether larger batches would "
+    "help: {sizes}; {remedy}",
 )
 COST_TOO_WIDE = Wording(
     "cost-too-wide",
-    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step ({source}); "
-    "record longer, on a quieter machine",
+    "between {low:share} and {high:share} of a step would be the same for any batch size ({source}), so it is not known whether larger "
+    "batches would help; record longer, on a quieter machine",
 )
 SIZES_VARY = Wording(
     "sizes-vary",

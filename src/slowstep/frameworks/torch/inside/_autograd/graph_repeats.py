@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
-from slowstep.frameworks.torch.inside._autograd.graph_work import Shape, given_by, is_view_of_parameters, name_of
+from slowstep.frameworks.torch.inside._autograd.graph_work import Lengths, given_by, is_view_of_parameters, name_of
 
 _TAKES: Final = frozenset(("Gather", "Index", "IndexSelect", "Select", "Slice"))
 _DIVIDES: Final = frozenset(("Split", "SplitWithSizes", "Unbind", "UnsafeSplit"))
@@ -27,14 +27,14 @@ class Repeats(NamedTuple):
     """
 
     whole: int
-    parts: tuple[Shape, ...]
+    parts: tuple[Lengths, ...]
     weights: tuple[tuple[int, int], ...]
 
 
 def find_repeats(nodes: Iterable[Any]) -> Repeats:
     """Of the nodes of one pass."""
     users = _users(nodes)
-    parts: set[Shape] = set()
+    parts: set[Lengths] = set()
     weights: set[tuple[int, int]] = set()
     whole = 1
     for used, using in users.items():
@@ -84,7 +84,7 @@ def _first_length(node: Any) -> int:
     return given[0][0] if given and given[0] else 0
 
 
-def _up_to_dimension(node: Any) -> Shape:
+def _up_to_dimension(node: Any) -> Lengths:
     """The shape of what it takes apart, up to the dimension along which it does; a length of 0 where that is not told."""
     sizes, at = getattr(node, "_saved_self_sym_sizes", None), getattr(node, "_saved_dim", None)
     if name_of(node) == "Unbind":

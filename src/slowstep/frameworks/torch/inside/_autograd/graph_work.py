@@ -45,7 +45,7 @@ _CONVOLUTION: Final = "Convolution"
 _ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
 _KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
 MOST_NAMES: Final = 8
-Shape = tuple[int, ...]
+Lengths = tuple[int, ...]
 
 
 class GraphWork(NamedTuple):
@@ -102,7 +102,7 @@ def is_view_of_parameters(node: Any) -> bool:
     return name_of(node) in _VIEWS and bool(below) and all(type(following).__name__ == LEAF for following in below)
 
 
-def given_by(node: Any) -> list[Shape] | None:
+def given_by(node: Any) -> list[Lengths] | None:
     """The shapes of what it gave, of 32-bit floats on the processor; None of other values, or where nodes do not tell."""
     given = getattr(node, "_input_metadata", None)
     if given is None or any(str(each.dtype) != "torch.float32" or each.device.type != "cpu" for each in given):
@@ -119,7 +119,7 @@ def _read(node: Any) -> int:
     return total
 
 
-def _shape_at(node: Any, at: int) -> Shape | None:
+def _shape_at(node: Any, at: int) -> Lengths | None:
     given = getattr(node, "_input_metadata", None)
     return None if given is None or at >= len(given) else tuple(int(length) for length in given[at].shape)
 
@@ -131,7 +131,7 @@ class _Multiplied(NamedTuple):
     elements: int = 0
 
 
-def _multiplied(name: str, node: Any, given: list[Shape]) -> _Multiplied | None:
+def _multiplied(name: str, node: Any, given: list[Lengths]) -> _Multiplied | None:
     """None where the shapes do not tell."""
     operands = [None if following is None else operand_shape(following, at) for following, at in node.next_functions]
     if name == _CONVOLUTION:
@@ -147,7 +147,7 @@ def _multiplied(name: str, node: Any, given: list[Shape]) -> _Multiplied | None:
     return None if inner is None else _Multiplied(rows * inner * given[0][-1], rows * inner)
 
 
-def _convolved(given: Shape, weight: Shape | None) -> _Multiplied | None:
+def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
     # As if all that lies below the weights were laid out for each place, which some kernels do.
     if weight is None or len(given) < 2:
         return None
@@ -155,7 +155,7 @@ def _convolved(given: Shape, weight: Shape | None) -> _Multiplied | None:
     return _Multiplied(places * math.prod(weight), places * math.prod(weight) // max(weight[0], 1))
 
 
-def _attended(operands: list[Shape | None]) -> _Multiplied | None:
+def _attended(operands: list[Lengths | None]) -> _Multiplied | None:
     query, key = operands[0], operands[1]
     if query is None or key is None:
         return None
@@ -163,7 +163,7 @@ def _attended(operands: list[Shape | None]) -> _Multiplied | None:
     return _Multiplied(2 * scores * query[-1], scores)
 
 
-def operand_shape(node: Any, at: int) -> Shape | None:
+def operand_shape(node: Any, at: int) -> Lengths | None:
     """Of what is given to an operation; a leaf's is its variable's."""
     if type(node).__name__ == LEAF:
         return tuple(int(length) for length in node.variable.shape)
