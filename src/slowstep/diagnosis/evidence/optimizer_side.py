@@ -60,6 +60,12 @@ def takes_most_of_fixed(m: Measurements) -> bool:
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns, step)
 
 
+def surely_takes_most_of_fixed(m: Measurements) -> bool:
+    """Whether it is so whatever that cost is between its bounds."""
+    high = m.compute.fixed_cost.high_ns
+    return optimizer_ns(m) >= LARGEST * (usual_step_ns(m) if high is None else high)
+
+
 def fuse(words: Words, kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
     how = fused(words, kind)
