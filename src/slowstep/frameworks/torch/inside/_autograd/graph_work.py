@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
@@ -93,7 +94,12 @@ def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
 
 def name_of(node: Any) -> str:
     """The operation's, without what autograd adds to it."""
-    return _NUMBERED.sub("", type(node).__name__)
+    return _without_number(type(node).__name__)
+
+
+@lru_cache(maxsize=1024)
+def _without_number(name: str) -> str:
+    return _NUMBERED.sub("", name)
 
 
 def is_view_of_parameters(node: Any) -> bool:
@@ -133,14 +139,14 @@ class _Multiplied(NamedTuple):
 
 def _multiplied(name: str, node: Any, given: list[Lengths]) -> _Multiplied | None:
     """None where the shapes do not tell."""
+    if name != _CONVOLUTION and name != _ATTENTION and name not in _PRODUCTS:
+        return _Multiplied()
     operands = [None if following is None else operand_shape(following, at) for following, at in node.next_functions]
     if name == _CONVOLUTION:
         return _convolved(given[0], operands[1])
     if name == _ATTENTION:
         return _attended(operands)
-    place = _PRODUCTS.get(name)
-    if place is None:
-        return _Multiplied()
+    place = _PRODUCTS[name]
     first, second = operands[place : place + 2]
     inner = first[-1] if first else second[-2] if second else None
     rows = math.prod(given[0][:-1])
