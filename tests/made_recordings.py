@@ -66,6 +66,7 @@ class Training:
     threads: int | None = None  # for one operation, as many as cores where not said
     helping_cores: float = 0.0  # that the training's other threads use
     nodes: int | None = 20
+    work: dict[str, Any] | None = None  # what a look at a graph notes that its operations compute
     foreign_cores: float = 0.0
     stolen_cores: float = 0.0
     stack_period_ms: float = 50.0
@@ -259,6 +260,14 @@ class _Simulation:
             self.trainer.lines.append({"kind": "forward_frame", **_frame((*LOOP[:3], FORWARD_LINE))})
         if self.t.nodes is not None:
             self.trainer.lines.append({"kind": "graph", "nodes": self.t.nodes})
+        if self.t.work is not None:
+            nothing = dict.fromkeys(("elements", "dear", "scattered", "products"), 0) | {
+                "unknown": [],
+                "whole": 1,
+                "parts": [],
+                "weights": [],
+            }
+            self.trainer.lines.append({"kind": "work", "at_ns": START_NS, **nothing, **self.t.work})
         if self.t.looks_at_graphs:
             self.trainer.lines.append({"kind": "tables", "looks": 8, "tables": [*self.t.tables]})
         for i, worker in enumerate(self.workers):

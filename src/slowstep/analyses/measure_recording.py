@@ -27,6 +27,7 @@ from slowstep.analyses.compute.embedding_tables import find_embedding_tables
 from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward
 from slowstep.analyses.compute.own_update import find_own_update
+from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -123,14 +124,16 @@ def _input_topic(found: RecordingAnalyses) -> InputTopic:
 def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
     """The steps' own work."""
     attempt, timeline, trainer, steps = found.attempt, found.timeline, found.trainer, found.steps
+    in_backward = attempt(find_in_backward, trainer, steps, found.stacks)
+    pass_work = attempt(find_pass_work, timeline, trainer, found.work, in_backward)
     return ComputeTopic(
         device=found.device,
         work=found.work,
-        fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, found.load),
+        fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, pass_work, found.load),
         trainer_cpu_ns=found.trainer_cpu_ns,
         before_update=attempt(find_before_update, trainer, steps, found.stacks),
         own_update=attempt(find_own_update, timeline, trainer, steps, found.stacks),
-        in_backward=attempt(find_in_backward, trainer, steps, found.stacks),
+        in_backward=in_backward,
         blocked=attempt(
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns
         ),
@@ -260,8 +263,8 @@ def _has_stacks(stacks: Stacks) -> bool:
     return len(stacks.time_ns) > 0
 
 
-def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, load: Load) -> FixedCost:
-    return find_fixed_cost(trainer, steps, ledger, busy=load.busy)
+def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, pass_work: PassWork | None, load: Load) -> FixedCost:
+    return find_fixed_cost(trainer, steps, ledger, pass_work, busy=load.busy)
 
 
 def _stopped(suspensions: Suspensions, trainer: Trainer) -> tuple[int, float]:

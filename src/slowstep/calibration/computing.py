@@ -58,6 +58,53 @@ GRAPH_ELEMENT: Final = Calibration(
     measured_by=GRAPH_CALL.measured_by,
     date=GRAPH_CALL.date,
 )
+# What backward takes at most of what grows with the samples; its forward is told by it.
+BACKWARD_ELEMENT: Final = Calibration(
+    value=0.4,
+    high=1.2,
+    unit="ns an element that an operation of backward reads or writes",
+    meaning="of values that a core's cache holds. With the next three values no pass of 34 models grew from size to size by more than 0.6 "
+    "of what is told at most, but where it was other work that grew (two of 75); the rest is for slower processors",
+    machine="two cores of a shared virtual machine, others computing on them too, torch 2.13",
+    measured_by="benchmarks/graph_work.py",
+    date="2026-11-29",
+)
+BACKWARD_DEAR: Final = Calibration(
+    value=1.5,
+    high=5.0,
+    unit=BACKWARD_ELEMENT.unit,
+    meaning="of larger values, and of powers, pools and rows of less than 16 places",
+    machine=BACKWARD_ELEMENT.machine,
+    measured_by=BACKWARD_ELEMENT.measured_by,
+    date=BACKWARD_ELEMENT.date,
+)
+BACKWARD_SCATTERED: Final = Calibration(
+    value=8.0,
+    high=25.0,
+    unit="ns an element that is found by an index; a row of a table is four",
+    meaning=BACKWARD_ELEMENT.meaning,
+    machine=BACKWARD_ELEMENT.machine,
+    measured_by=BACKWARD_ELEMENT.measured_by,
+    date=BACKWARD_ELEMENT.date,
+)
+BACKWARD_PRODUCT: Final = Calibration(
+    value=0.03,
+    high=0.06,
+    unit="ns a product in the forward of what backward goes through",
+    meaning=BACKWARD_ELEMENT.meaning,
+    machine=BACKWARD_ELEMENT.machine,
+    measured_by=BACKWARD_ELEMENT.measured_by,
+    date=BACKWARD_ELEMENT.date,
+)
+FORWARD_OF_BACKWARD: Final = Calibration(
+    value=0.7,
+    low=0.25,
+    unit="times what its backward takes, of what is there for any batch size",
+    meaning="the smallest batches of 34 models: 0.29 (wide weights) to 1.6",
+    machine=BACKWARD_ELEMENT.machine,
+    measured_by=BACKWARD_ELEMENT.measured_by,
+    date=BACKWARD_ELEMENT.date,
+)
 # What grows with it.
 LARGER_BATCH: Final = Calibration(
     value=-0.1,

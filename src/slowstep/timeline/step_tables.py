@@ -97,6 +97,27 @@ STEP_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="graph_work",
+        row="One row per backward pass, of a few of those whose graph was looked at: what it computes that may grow with the samples.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("elements", pl.Int64, "elements that its operations read and gave, but for those of parameters"),
+            column("dear", pl.Int64, "of them those of operations that take longer for each, and of large values"),
+            column("scattered", pl.Int64, "elements found by index; a row of a table is four"),
+            column("products", pl.Int64, "products of two elements"),
+            column("unknown", pl.List(pl.String), "operations whose work is not known, by name"),
+            column("whole", pl.Int64, "operations of one kind that use the same value, at most"),
+            column("parts", pl.List(pl.List(pl.Int64)), "of values that are taken apart the shapes up to that dimension; 0 is not known"),
+            column(
+                "weights",
+                pl.List(pl.List(pl.Int64)),
+                "of parameters used several times by operations of one kind how often, and the "
+                "first length of what each gives; 0 is not known",
+            ),
+        ),
+    ),
+    Table(
         name="graph_shapes",
         row="One row per shape of what the operations below a loss gave, of the commonest shapes of a few passes.",
         columns=(

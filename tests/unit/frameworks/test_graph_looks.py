@@ -23,7 +23,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cost_ns: int = 0) -> None:
         self.told: list[Look] = []
         self.at_ns, self._cost_ns = 1, cost_ns
-        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=self._event)))
+        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=self._event, note=lambda _: None)))
         monkeypatch.setattr(graph_looks, "now", self._now)
         monkeypatch.setattr(graph_looks, "cpu_ns", self._now)
 

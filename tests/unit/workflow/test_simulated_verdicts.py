@@ -108,6 +108,20 @@ def test_what_is_missing_for_the_fixed_cost_is_said(tmp_path, changes, words):
     assert ("record longer" in row["reason"]) == bool(changes)
 
 
+def test_an_optimizer_that_could_be_fused_does_not_lead_where_a_larger_batch_may_gain_more(tmp_path):
+    # All steps have one size, and operations may cost all of the rest: how much of a step is fixed is not known.
+    adam = {"type": "Adam", "device": "cpu", "fused": False}
+    training = {"workers": 2, "getitem_ms": 0.6, "batch_size": 8, "fixed_ms": 8.0, "per_sample_ms": 0.5, "optimizer_ms": 12.0}
+
+    report, large = (report_of(tmp_path / str(nodes), {**training, "steps": 200, "optimizer": adam, "nodes": nodes}) for nodes in (500, 20))
+
+    assert (report["verdict"]["state"], report["verdict"]["code"]) == ("undetermined", "rule-not-judged")
+    assert "cost-of-few-sizes" in {row["code"] for row in report["not_judged"]}
+    assert report["findings"][0]["rule"] == "unfused-optimizer"
+    # Where operations are few, most of what is fixed is the optimizer's.
+    assert (large["verdict"]["state"], large["verdict"]["rule"]) == ("bottleneck", "unfused-optimizer")
+
+
 def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
     # Steps of 20 ms: too few of them, too short a time, and neither.
     told = {}

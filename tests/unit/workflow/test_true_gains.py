@@ -173,12 +173,6 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[s
         # As calibrated: 0.15 ms and 1.1 us a row are left of the table, and the optimizer's time for the others.
         lambda report: {"optimizer_ms": 0.05 + 0.15 + 512 * 0.0011, "fixed_ms": 4.0},
     ),
-    # All steps have one size, and operations may cost all of the rest: how much of a step is fixed is not known.
-    "unfused-optimizer beside work that may be fixed or not": (
-        {**UNFUSED, "fixed_ms": 8.0, "per_sample_ms": 0.5, "nodes": 500},
-        {"stage": "compute"},
-        lambda report: FUSED,
-    ),
 }
 
 BALANCED = {"sampler_classes": [[SCRIPT, "Balanced"]]}

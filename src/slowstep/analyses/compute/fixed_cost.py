@@ -3,7 +3,8 @@
 Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
 one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
 not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
-weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed. Of whole updates that a
+weight; where graphs tell what grows with the samples at most, the rest of backward is fixed, and forward is as short beside it as was ever
+measured. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed. Of whole updates that a
 framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what
 calibration/computing.py says.
 """
@@ -17,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.batches.counted_work import hides_its_waits
+from slowstep.analyses.compute.pass_work import PassWork
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.chance import SEED
@@ -37,6 +39,8 @@ BESIDE = 10
 # written, once per step), and what is usual.
 USUAL_DISPATCH_NS, (_, DISPATCH_NS) = computing.DISPATCH.value, computing.DISPATCH.bounds
 USUAL_WEIGHT_NS, (_, WEIGHT_NS) = computing.LAYING_OUT.value, computing.LAYING_OUT.bounds
+# Of what backward takes however small the batch is, its forward takes this share usually, and at least.
+FORWARD_USUAL, (FORWARD_LOW, _) = computing.FORWARD_OF_BACKWARD.value, computing.FORWARD_OF_BACKWARD.bounds
 # Of whole updates in one call of a graph.
 CALL, OPERATION, ELEMENT = computing.GRAPH_CALL, computing.GRAPH_OPERATION, computing.GRAPH_ELEMENT
 RESAMPLES = 500
@@ -62,7 +66,7 @@ class FixedCost:
     varied: tuple[int, int] | None = None  # samples of the smallest and the largest steps, where their sizes were chosen
 
 
-def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
+def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, pass_work: PassWork | None, *, busy: bool) -> FixedCost:
     """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
 
     On a `busy` machine every operation takes longer than what the bounds were measured for, and of a call that several threads work on
@@ -74,6 +78,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, optimizer, typical)
+    bounds = _with_passes(bounds, trainer, ledger, pass_work)
     bounds = replace(bounds, low_ns=float(np.median(optimizer)), high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return replace(bounds, smaller=int(small.sum()), varied=varied)
@@ -107,6 +112,29 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
         samples=_usual_size(steps),
         source="bounds from the optimizer's time and the number of operations" if calls is None else "bounds from the number of operations",
     )
+
+
+def _with_passes(bounds: FixedCost, trainer: Trainer, ledger: Ledger, work: PassWork | None) -> FixedCost:
+    """With what of forward and backward does not grow with the samples."""
+    times = _backwards_per_step(trainer)
+    sizes = {round((bounds.samples or 0.0) / each) for each in (1, times)}
+    if work is None or any(map(work.may_loop_over, sizes)):
+        return bounds
+    backward = float(np.median(ledger.of("compute", PartKind.BACKWARD)))
+    forward = float(np.median(ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD)))
+    if backward <= work.most_ns * times:
+        return bounds
+
+    def fixed(grows_ns: float, share: float) -> float:
+        left = backward - grows_ns * times
+        # Of several passes each may go through the same forward.
+        return min(bounds.low_ns + left + min(left / times * share, forward), bounds.step_ns)
+
+    low, usual = fixed(work.most_ns, FORWARD_LOW), fixed(work.usual_ns, FORWARD_USUAL)
+    high = None if bounds.high_ns is None else max(bounds.high_ns, low)
+    likely = None if bounds.likely_ns is None or high is None else min(max(bounds.likely_ns, usual), high)
+    source = "bounds from the optimizer's time, the number of operations and what they compute"
+    return replace(bounds, low_ns=low, likely_ns=likely, high_ns=high, source=source)
 
 
 _Range = tuple[float, float | None, float | None]  # ns at least, usually and at most

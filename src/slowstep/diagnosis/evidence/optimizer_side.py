@@ -18,12 +18,13 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.hot_loop import HotLoop
 from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.growing import growing
+from slowstep.diagnosis.evidence.larger_batch import usual_step_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import OPTIMIZER, PartKind
+from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True.
@@ -70,8 +71,14 @@ def takes_most_of_fixed(m: Measurements) -> bool:
     Where nothing bounds that cost from above all of the step may be of it.
     """
     cost = m.compute.fixed_cost
-    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT))) if cost.high_ns is None else 0.0
+    step = usual_step_ns(m) if cost.high_ns is None else 0.0
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns, step)
+
+
+def surely_takes_most_of_fixed(m: Measurements) -> bool:
+    """Whether it is so whatever that cost is between its bounds."""
+    high = m.compute.fixed_cost.high_ns
+    return optimizer_ns(m) >= LARGEST * (usual_step_ns(m) if high is None else high)
 
 
 def fuse(words: Words, kind: str, share: float) -> Fix:

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.sources._recording.graph_work import graph_work_table
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.padding import padding_tables
 from slowstep.sources._recording.pipelines import pipeline_tables
@@ -26,6 +27,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "lines": _lines(process, notes),
         "called": _called(process, notes),
         "threads": _threads(process, notes),
+        "graph_work": graph_work_table(process, notes),
         **padding_tables(process, notes),
         **pipeline_tables(process, notes),
     }

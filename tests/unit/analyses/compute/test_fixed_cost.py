@@ -69,7 +69,7 @@ def _cost_of_calls(folder: Path, *notes: dict[str, Any], busy: bool = False, **f
         events.wait(20 * k, 20 * k + 1, k)
         events.update(20 * k + 1, 20 * k + 19)
     m = measure_recording(events.timeline())
-    return find_fixed_cost(m.trainer, m.steps, m.ledger, busy=busy)
+    return find_fixed_cost(m.trainer, m.steps, m.ledger, None, busy=busy)
 
 
 def test_on_a_busy_machine_operations_bound_nothing(tmp_path):

@@ -4,31 +4,35 @@ What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
     optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
-    backward. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the graph take
-    at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
+    backward. Where the graphs of backward passes were looked at, the lower bound also has what their elements and products take no part
+    of, and a quarter of that for forward; not where a loop over the samples may have made them, nor where an operation's work is not
+    known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the
+    graph take at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
     least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
     Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
-    backward and 14 us for each of their autograd nodes, or for what operations of a graph usually take; the interval has the bounds. B is
-    what the loader's workers need for as many samples. From a trace: steps with twice the samples are replayed, in which launches and the
-    gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
+    backward and 14 us for each of their autograd nodes, or what backward is left of by what its elements usually take, or for what
+    operations of a graph usually take; the interval has the bounds. B is what the loader's workers need for as many samples. From a
+    trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow. Where an optimizer that
+    is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
     sample are other code, and faster, than those of two (in the case study 0.54 of the step instead of 0.65, by last batches of one and of
     two samples where the usual ones hold three). A larger batch needs more memory, and may need another learning rate: it changes the
-    numerics. Launches are slower under a profiler than without. Of a traced graph an operation that is neither on samples nor on
-    variables, and long all the same (a product of large constants of the script's), is taken for as short as the others.
+    numerics. A hook on a tensor that computes with it, numbers that became nearly zero (denormal), or a processor twice as slow beside its
+    memory make backward take longer for an element than it is said to take at most. Launches are slower under a profiler than without.
+    Of a traced graph an operation that is neither on samples nor on variables, and long all the same (a product of large constants of
+    the script's), is taken for as short as the others.
 What to try:
     A larger batch size; a fused or foreach optimizer; torch.compile.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
@@ -38,6 +42,7 @@ from slowstep.analyses.replay.scenarios import LARGER_BATCH
 from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.device.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.device.not_shown import no_device, no_launches
+from slowstep.diagnosis.evidence.larger_batch import LARGEST_FACTOR, usual_step_ns
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
@@ -47,15 +52,14 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import UPDATES, PartKind
+from slowstep.parts import UPDATES
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "small-batch"
 DOMINATES = 0.5
-# The step is no longer dominated when the fixed cost is this share; beyond 8 times the size the line is trusted no further.
+# The step is no longer dominated when the fixed cost is this share.
 ENOUGH = 0.20
-LARGEST_FACTOR = 8
 # An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (benchmarks/dispatch.py).
 SHORT_OPERATOR_NS = 10_000
 # A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
@@ -66,17 +70,21 @@ PER_SAMPLE_EXPECTED, (PER_SAMPLE_OPTIMISTIC, PER_SAMPLE_PESSIMISTIC) = computing
 
 SAMPLES_UNKNOWN = Wording(
     "samples-unknown",
-    "most of a step is a fixed cost, the same for any batch size, but how many samples a step holds is unknown; use slowstep.steps()",
+    "most of a step would be the same for any batch size, but how many samples a step holds is not known; use slowstep.steps()",
 )
-COST_UNKNOWN = Wording("cost-unknown", "how much of a step is a fixed cost, the same for any batch size, is unknown: {sizes}, and {why}")
+COST_UNKNOWN = Wording(
+    "cost-unknown",
+    "how much of a step would be the same for any batch size is not known, nor so whether larger batches would help: {sizes}, and {why}",
+)
 COST_OF_FEW_SIZES = Wording(
     "cost-of-few-sizes",
-    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step: {sizes}; {remedy}",
+    "between {low:share} and {high:share} of a step would be the same for any batch size, so it is not known whether larger batches would "
+    "help: {sizes}; {remedy}",
 )
 COST_TOO_WIDE = Wording(
     "cost-too-wide",
-    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step ({source}); "
-    "record longer, on a quieter machine",
+    "between {low:share} and {high:share} of a step would be the same for any batch size ({source}), so it is not known whether larger "
+    "batches would help; record longer, on a quieter machine",
 )
 SIZES_VARY = Wording(
     "sizes-vary",
@@ -102,9 +110,7 @@ def judge(m: Measurements) -> Answer:
 def _by_sizes(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
     cost = m.compute.fixed_cost
-    # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
-    # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
-    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT)))
+    step = usual_step_ns(m)
     # By a clock that did not go on in the usual step nothing of it can be told.
     if step <= 0 or (cost.high_ns is not None and cost.high_ns < DOMINATES * step):
         return None

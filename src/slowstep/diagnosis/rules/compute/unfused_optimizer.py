@@ -15,6 +15,7 @@ When it is wrong:
     How much is left goes with the sizes of the parameters and with the optimizer: it was measured of 0.1 to 30 million elements in 1 to
     1000 tensors. Of SGD it is 0.5 to 0.8 with momentum, and all without: of other optimizers nothing is claimed. An optimizer that takes
     long because its averages became nearly zero (denormal, see growing-step-time) may gain less.
+    Where it may be the lesser part of a fixed cost that could not be judged, it does not lead: a larger batch may gain more.
 What to try:
     fused=True; a larger batch where most of a step is its fixed cost, so that the optimizer runs more seldom.
 """
@@ -27,6 +28,7 @@ from slowstep.diagnosis.evidence.optimizer_side import (
     flush_denormals,
     fuse,
     fused_counterfactual,
+    surely_takes_most_of_fixed,
     takes_most_of_fixed,
     unfused,
 )
@@ -71,7 +73,7 @@ def judge(m: Measurements) -> Answer:
         fixes=(fuse(m.training.words, kind, share), *(() if flushed is None else (flushed,))),
         names_cause=is_most,
         # It is a part of what a step takes however few samples it holds: another batch size may gain more than another optimizer.
-        may_be_lesser_than=None if is_most else "small-batch",
+        may_be_lesser_than=None if surely_takes_most_of_fixed(m) else "small-batch",
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

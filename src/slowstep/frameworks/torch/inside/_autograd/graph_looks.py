@@ -8,7 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
+from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeats
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
+from slowstep.frameworks.torch.inside._autograd.graph_work import graph_work
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
 
@@ -21,6 +23,8 @@ PASSES: Final = 8
 # Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores).
 _ELAPSED_PER_COST: Final = 500
 MOST_MEASURED: Final = 1000
+# Of looks whose numbers are Fibonacci's it is noted what the graph computes, up to this one: passes of several kinds may take turns.
+_MOST_NOTED: Final = 4096
 # What a look waits for a core is no cost of looking.
 cpu_ns = time.thread_time_ns
 
@@ -28,7 +32,7 @@ cpu_ns = time.thread_time_ns
 class GraphLooks:
     """A round of looks is `wanted` by the sampler's thread, twice a second, and taken by the thread that runs backward passes."""
 
-    __slots__ = ("_began_ns", "_border", "_first", "_left", "_recorder", "_spent_ns", "_tables")
+    __slots__ = ("_began_ns", "_border", "_first", "_left", "_looks", "_noted", "_recorder", "_spent_ns", "_tables")
 
     def __init__(self, recorder: Recorder, tables: TableLooks | None = None) -> None:
         self._recorder, self._tables = recorder, tables
@@ -36,7 +40,8 @@ class GraphLooks:
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
-        self._left = self._spent_ns = self._began_ns = 0
+        self._left = self._spent_ns = self._began_ns = self._looks = 0
+        self._noted = (1, 2)
         # The number of the first node after the first look of the last round, and of the round before.
         self._first: int | None = None
         self._border: int | None = None
@@ -72,11 +77,21 @@ class GraphLooks:
             elements = _trained(nodes) if is_whole else -1
             values = _elements(nodes) if is_whole and len(nodes) <= MOST_MEASURED else -1
             self._recorder.event(GRAPH, began_ns, began_ns, len(nodes), elements, values, kept or 0, int(kept is not None))
+            if is_whole and len(nodes) <= MOST_MEASURED:
+                self._note_work(nodes, began_ns)
             if is_whole and self._tables is not None:
                 self._tables.look(nodes)
         self._spent_ns += cpu_ns() - began_cpu_ns
         if self._spent_ns * _ELAPSED_PER_COST > began_ns - self._began_ns:
             self._left = 0
+
+    def _note_work(self, nodes: set[Any], at_ns: int) -> None:
+        self._looks += 1
+        due, following = self._noted
+        if self._looks == due <= _MOST_NOTED:
+            self._noted = following, due + following
+            note = graph_work(nodes)._asdict() | find_repeats(nodes)._asdict()
+            self._recorder.note({"kind": "work", "at_ns": at_ns, **note})
 
     def ended(self) -> None:
         """The pass that was looked at is over, or has failed."""

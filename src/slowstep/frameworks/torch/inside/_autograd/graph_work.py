@@ -1,0 +1,176 @@
+"""How much a backward pass computes that may grow with the samples: elements of its operations, and products.
+
+All of it is torch's own: types of nodes, shapes of what they gave. What is not known by name (a function of the script's, a fused cell, a
+sparse or compiled graph) is named, for its work is in no shape.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
+
+_NUMBERED: Final = re.compile(r"Backward\d+$")
+_VIEWS: Final = frozenset(("Alias", "Permute", "ReshapeAlias", "Squeeze", "T", "Transpose", "UnsafeView", "Unsqueeze", "View"))
+# fmt: off
+_ELEMENTWISE: Final = frozenset((
+    "Abs", "Add", "Clamp", "ClampMax", "ClampMin", "Cos", "Div", "Elu", "Erf", "Exp", "Gelu", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "LeakyRelu", "Log", "Log1P", "LogSigmoid", "Maximum", "Minimum", "Mul", "NativeDropout", "Neg", "Pow", "Reciprocal", "Relu", "Rsqrt",
+    "Rsub", "Sigmoid", "Silu", "Sin", "Softplus", "Sqrt", "Sub", "Tanh", "Where", "MaskedFill"
+))
+_REDUCED: Final = frozenset((
+    "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits", "HuberLoss", "LinalgVectorNorm", "LogSoftmax", "Logsumexp", "Mean", "MseLoss",
+    "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm", "NllLoss", "NllLoss2D", "SafeSoftmax", "SmoothL1Loss", "Softmax", "Std",
+    "Sum", "Var"
+))
+_MOVED: Final = frozenset((
+    "Cat", "Clone", "ConstantPadNd", "Expand", "Repeat", "Select", "Slice", "Split", "SplitWithSizes", "Stack", "Unbind", "UnsafeSplit"
+))
+# fmt: on
+# Those that take several times as long for an element, by name; of short rows; and of values that a core's cache does not hold.
+_DEAR: Final = frozenset(("AdaptiveAvgPool2D", "AvgPool2D", "MaxPool2DWithIndices", "Pow"))
+_OF_ROWS: Final = frozenset(("LogSoftmax", "NativeGroupNorm", "NativeLayerNorm", "SafeSoftmax", "Softmax"))
+_SHORT_ROW: Final = 16
+_LARGE: Final = 1 << 18
+_EMBEDDING: Final = "Embedding"
+_SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "IndexSelect", "ScatterAdd"))
+# Finding a row of a table takes as long as so many elements that are found one by one.
+_ROW: Final = 4
+# By which operands: the place of the first of two matrices.
+_PRODUCTS: Final = {"Addmm": 1, "Baddbmm": 1, "Bmm": 0, "Mm": 0}
+_CONVOLUTION: Final = "Convolution"
+_ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
+_KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
+MOST_NAMES: Final = 8
+Lengths = tuple[int, ...]
+
+
+class GraphWork(NamedTuple):
+    """Of one pass. `elements`: of what operations read and gave; `dear`: of them those that take longer; `scattered`: those found by
+    index; `products`: of two elements each.
+    """
+
+    elements: int
+    dear: int
+    scattered: int
+    products: int
+    unknown: tuple[str, ...]
+
+
+def graph_work(nodes: Iterable[Any]) -> GraphWork:
+    """Of these nodes; what is made of parameters alone is left out, as is the writing of their gradients."""
+    counts, unknown = [0, 0, 0, 0], set[str]()
+    for node in nodes:
+        name = name_of(node)
+        if name == LEAF or is_view_of_parameters(node):
+            continue
+        work = _of_node(name, node)
+        if work is None:
+            unknown.add(name)
+        else:
+            counts = [a + b for a, b in zip(counts, work, strict=True)]
+    elements, dear, scattered, products = counts
+    return GraphWork(elements, dear, scattered, products, tuple(sorted(unknown)[:MOST_NAMES]))
+
+
+def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
+    given = given_by(node)
+    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, node, given)
+    if given is None or multiplied is None:
+        return None
+    own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(node)
+    elements = own + read + multiplied.elements
+    is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
+    is_dear = name in _DEAR or is_short or max(own, read) > _LARGE
+    scattered = own if name in _SCATTERED else 0
+    if name == _EMBEDDING:
+        scattered = _ROW * math.prod(given[0][:-1])
+    return elements, elements if is_dear else 0, scattered, multiplied.products
+
+
+def name_of(node: Any) -> str:
+    """The operation's, without what autograd adds to it."""
+    return _without_number(type(node).__name__)
+
+
+@lru_cache(maxsize=1024)
+def _without_number(name: str) -> str:
+    return _NUMBERED.sub("", name)
+
+
+def is_view_of_parameters(node: Any) -> bool:
+    """Whether it turns a parameter, which is done once however large a batch is."""
+    below = [following for following, _ in node.next_functions]
+    return name_of(node) in _VIEWS and bool(below) and all(type(following).__name__ == LEAF for following in below)
+
+
+def given_by(node: Any) -> list[Lengths] | None:
+    """The shapes of what it gave, of 32-bit floats on the processor; None of other values, or where nodes do not tell."""
+    given = getattr(node, "_input_metadata", None)
+    if given is None or any(str(each.dtype) != "torch.float32" or each.device.type != "cpu" for each in given):
+        return None
+    return [tuple(int(length) for length in each.shape) for each in given]
+
+
+def _read(node: Any) -> int:
+    """Elements of what it took that wants a gradient, weights left out."""
+    total = 0
+    for following, at in node.next_functions:
+        if following is not None and type(following).__name__ != LEAF and not is_view_of_parameters(following):
+            total += math.prod(_shape_at(following, at) or ())
+    return total
+
+
+def _shape_at(node: Any, at: int) -> Lengths | None:
+    given = getattr(node, "_input_metadata", None)
+    return None if given is None or at >= len(given) else tuple(int(length) for length in given[at].shape)
+
+
+class _Multiplied(NamedTuple):
+    """Products, and elements that were read for them beyond those that want a gradient."""
+
+    products: int = 0
+    elements: int = 0
+
+
+def _multiplied(name: str, node: Any, given: list[Lengths]) -> _Multiplied | None:
+    """None where the shapes do not tell."""
+    if name != _CONVOLUTION and name != _ATTENTION and name not in _PRODUCTS:
+        return _Multiplied()
+    operands = [None if following is None else operand_shape(following, at) for following, at in node.next_functions]
+    if name == _CONVOLUTION:
+        return _convolved(given[0], operands[1])
+    if name == _ATTENTION:
+        return _attended(operands)
+    place = _PRODUCTS[name]
+    first, second = operands[place : place + 2]
+    inner = first[-1] if first else second[-2] if second else None
+    rows = math.prod(given[0][:-1])
+    return None if inner is None else _Multiplied(rows * inner * given[0][-1], rows * inner)
+
+
+def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
+    # As if all that lies below the weights were laid out for each place, which some kernels do.
+    if weight is None or len(given) < 2:
+        return None
+    places = math.prod(given) // max(given[1], 1)
+    return _Multiplied(places * math.prod(weight), places * math.prod(weight) // max(weight[0], 1))
+
+
+def _attended(operands: list[Lengths | None]) -> _Multiplied | None:
+    query, key = operands[0], operands[1]
+    if query is None or key is None:
+        return None
+    scores = math.prod(query[:-1]) * key[-2]
+    return _Multiplied(2 * scores * query[-1], scores)
+
+
+def operand_shape(node: Any, at: int) -> Lengths | None:
+    """Of what is given to an operation; a leaf's is its variable's."""
+    if type(node).__name__ == LEAF:
+        return tuple(int(length) for length in node.variable.shape)
+    return _shape_at(node, at)

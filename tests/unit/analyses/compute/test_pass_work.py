@@ -1,0 +1,86 @@
+"""Of backward passes whose operations are known, what does not grow with the samples is fixed."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import MS, Training, make_recording
+from slowstep.analyses.compute.fixed_cost import FORWARD_LOW, FixedCost
+from slowstep.analyses.compute.pass_work import MOST_NS, PassWork
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
+from slowstep.parts import PartKind
+from slowstep.sources.recording import SOURCE
+
+
+def _measured(folder: Path, **changes: Any) -> Measurements:
+    # Batches of 8; the optimizer takes 1 ms.
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**{"workers": 2, "fixed_ms": 10, "batch_size": 8, **changes}))))
+
+
+def _cost(folder: Path, **changes: Any) -> FixedCost:
+    return _measured(folder, **changes).compute.fixed_cost
+
+
+def test_what_no_element_of_backward_explains_is_fixed_and_so_is_its_forward(tmp_path):
+    m = _measured(tmp_path, work={"elements": 1_000_000, "dear": 100_000, "scattered": 1000, "products": 2_000_000})
+
+    cost, backward = m.compute.fixed_cost, float(m.ledger.of("compute", PartKind.BACKWARD).mean())
+    left = backward - sum(map(operator.mul, (900_000, 100_000, 1000, 2_000_000), MOST_NS))
+    assert cost.low_ns == pytest.approx(1 * MS + left * (1 + FORWARD_LOW), rel=0.01)
+    assert cost.value_ns is None
+    assert cost.low_ns <= (cost.likely_ns or 0.0) <= (cost.high_ns or 0.0)
+
+
+def test_a_pass_that_computes_as_much_as_its_time_has_no_fixed_part(tmp_path):
+    assert _cost(tmp_path, work={"elements": 100_000_000}).low_ns == pytest.approx(1 * MS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"work": None},
+        {"work": {"unknown": ["Mine"]}},
+        {"work": {"parts": [[8]]}},
+        {"work": {"weights": [[8, 1]]}},
+        {"work": {}, "batch_size": 1},
+    ],
+    ids=["not looked at", "unknown operations", "samples one by one", "weights for each sample", "one sample"],
+)
+def test_what_may_grow_with_the_samples_by_more_operations_bounds_nothing(tmp_path, changes):
+    assert _cost(tmp_path, **changes).low_ns == pytest.approx(1 * MS)
+
+
+def _work(**of: Any) -> PassWork:
+    return PassWork(**{"usual_ns": 0.0, "most_ns": 0.0, "whole": 1, "parts": (), "weights": (), **of})
+
+
+@pytest.mark.parametrize(
+    ("of", "samples"),
+    [
+        ({}, 1),
+        ({"whole": 16}, 16),
+        ({"parts": ((16,),)}, 16),
+        ({"parts": ((5, 16),)}, 16),
+        ({"parts": ((32,),)}, 16),
+        ({"parts": ((0,),)}, 16),
+        ({"weights": ((16, 16),)}, 16),
+        ({"weights": ((4, 4),)}, 16),
+        ({"weights": ((2, 0),)}, 16),
+    ],
+)
+def test_turns_that_may_be_samples(of, samples):
+    assert _work(**of).may_loop_over(samples)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [{}, {"whole": 3}, {"parts": ((3,),)}, {"parts": ((16, 64),)}, {"weights": ((12, 16),)}],
+    ids=["none", "queries, keys and values", "of one value", "gates of the whole batch", "places of the whole batch"],
+)
+def test_turns_that_are_not_samples(of):
+    assert not _work(**of).may_loop_over(16)

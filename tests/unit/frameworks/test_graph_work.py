@@ -1,0 +1,165 @@
+"""What a backward pass computes that grows with the samples, and what tells a loop over them from other repetitions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from slowstep.frameworks.torch.inside._autograd import graph_looks  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_looks import PASSES, GraphLooks  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_repeats import Repeats, find_repeats  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work  # noqa: E402
+from slowstep.record.recorder import Recorder  # noqa: E402
+
+from torch import nn  # noqa: E402  # isort: skip
+
+
+def _work(loss: Any) -> GraphWork:
+    return graph_work(nodes_below(loss, MOST_NODES) or set())
+
+
+def _repeats(loss: Any) -> Repeats:
+    return find_repeats(nodes_below(loss, MOST_NODES) or set())
+
+
+def test_products_of_layers_are_of_each_sample_with_each_weight():
+    net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+    work = _work(net(torch.ones(5, 8)).sum())
+
+    assert work.products == 5 * (8 * 16 + 16 * 4)
+    assert work.unknown == ()
+    # Given, and read: the sum, the second product with what it multiplies, the first value twice, and the input.
+    assert work.elements == (1 + 20) + (20 + 80 + 80) + (80 + 80) + (80 + 40)
+    assert work.dear == work.scattered == 0
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "products"),
+    [
+        (nn.Conv2d(3, 4, 3, padding=1), (2, 3, 8, 8), 2 * 64 * 27 * 4),
+        (nn.Conv2d(4, 4, 3, groups=4, padding=1), (2, 4, 8, 8), 2 * 64 * 9 * 4),
+        (nn.Linear(6, 10), (2, 7, 6), 2 * 7 * 6 * 10),
+    ],
+    ids=["convolution", "by channel", "of sequences"],
+)
+def test_products_are_told_by_shapes(layer, shape, products):
+    assert _work(layer(torch.ones(shape)).sum()).products == products
+
+
+def test_attention_multiplies_queries_with_keys_and_scores_with_values():
+    query, key, value = (torch.ones(2, 3, length, 8, requires_grad=True) for length in (5, 7, 7))
+
+    work = _work(nn.functional.scaled_dot_product_attention(query, key, value).sum())
+
+    assert work.unknown == ()
+    assert work.products == 2 * (2 * 3 * 5 * 7 * 8)
+
+
+def test_rows_of_a_table_are_scattered():
+    assert _work(nn.Embedding(100, 8)(torch.zeros(2, 3, dtype=torch.int64)).sum()).scattered == 4 * 6
+
+
+def test_what_takes_longer_is_told_apart():
+    given = torch.ones(2, 64, requires_grad=True)
+
+    assert _work((given**1.5).sum()).dear == 2 * 64
+    assert _work((given * 1.5).sum()).dear == 0
+    assert _work(torch.ones(2, 4, requires_grad=True).softmax(-1).sum()).dear == 8
+
+
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, given):
+        return 2 * given
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda x: _Double.apply(x), "_DoubleBackward"),
+        (lambda x: x.double(), "ToCopy"),
+        (lambda x: nn.LSTM(4, 4)(x)[0], "MkldnnRnnLayer"),
+        (lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=True), "CheckpointFunctionBackward"),
+    ],
+    ids=["the script's", "another type", "fused cells", "checkpoint"],
+)
+def test_an_operation_whose_work_no_shape_tells_is_named(make, name):
+    assert name in _work(make(torch.ones(2, 4, requires_grad=True)).sum()).unknown
+
+
+def _net() -> Any:
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+
+
+def test_a_batch_as_a_whole_repeats_nothing():
+    assert _repeats(_net()(torch.ones(6, 8)).sum()) == Repeats(whole=1, parts=(), weights=())
+
+
+def test_a_loop_over_samples_uses_weights_as_often():
+    net = _net()
+
+    assert _repeats(sum(net(sample).sum() for sample in torch.ones(6, 8))).weights == ((6, 1),)
+
+
+def test_a_loop_over_some_samples_at_a_time_uses_weights_for_so_many():
+    net = _net()
+
+    assert _repeats(sum(net(some).sum() for some in torch.ones(6, 8).split(3))).weights == ((2, 3),)
+
+
+@pytest.mark.parametrize(
+    ("losses", "parts"),
+    [
+        (lambda given: [given[at].sum() for at in range(6)], ((6,),)),
+        (lambda given: [each.sum() for each in given], ((6,),)),
+        (lambda given: [each.sum() for each in given.split(2)], ((6,),)),
+        (lambda given: [given[:, at].sum() for at in range(8)], ((6, 8),)),
+        (lambda given: [given.select(-1, at).sum() for at in range(8)], ((6, 8),)),
+        (lambda given: [given[torch.tensor([at])].sum() for at in range(6)], ((0,),)),
+        (lambda given: [given[0].sum()], ()),
+    ],
+    ids=["by index", "one by one", "some at a time", "columns", "from the end", "by a tensor", "one alone"],
+)
+def test_a_value_that_is_taken_apart_is_told_by_its_shape(losses, parts):
+    assert _repeats(sum(losses(_net()(torch.ones(6, 8))))).parts == parts
+
+
+def test_a_value_that_is_used_whole_again_and_again_is_counted():
+    given = _net()(torch.ones(6, 8))
+
+    assert _repeats(sum((given - at).square().sum() for at in range(6))).whole == 6
+
+
+def test_places_of_a_recurrence_use_weights_for_the_whole_batch():
+    cell, state = nn.GRUCell(4, 4), torch.zeros(6, 4)
+    for place in torch.ones(3, 6, 4):
+        state = cell(place, state)
+
+    assert {length for _, length in _repeats(state.sum()).weights} == {6}
+
+
+def test_few_of_all_looks_are_noted_and_passes_that_take_turns_are_all_met(monkeypatch):
+    noted: list[dict[str, Any]] = []
+    looks = GraphLooks(cast(Recorder, SimpleNamespace(event=lambda *_: None, note=noted.append)))
+    monkeypatch.setattr(graph_looks, "now", lambda: 1)
+    monkeypatch.setattr(graph_looks, "cpu_ns", lambda: 1)
+
+    for turn in range(12):
+        looks.want()
+        for _ in range(PASSES):
+            looks.look(_net()(torch.ones(1 + turn % 2, 8)).sum())
+
+    assert {note["kind"] for note in noted} == {"work"}
+    # Of 96.
+    assert len(noted) == 10
+    assert len({note["elements"] for note in noted}) == 2
