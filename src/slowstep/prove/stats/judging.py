@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from slowstep.prove.stats.between_starts import FEWEST_STARTS
 from slowstep.prove.stats.design import AS_IS, CONTROL, MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
@@ -120,9 +121,10 @@ def is_trustworthy(control: Estimate) -> bool:
 
 def is_precise(estimates: Mapping[int, Estimate], precision: float, *, min_rounds: int = MIN_ROUNDS) -> bool:
     """Whether every lever's interval is narrow enough, from enough rounds. Looks at widths only: a stop that looked at gains would choose
-    them. The control needs its rounds, but tells no gain: how well it is known is not waited for.
+    them. The control needs its rounds, but tells no gain: how well it is known is not waited for. Of two starts of the script nobody knows
+    yet how much starts differ.
     """
-    enough = all(e.rounds >= min_rounds for e in estimates.values())
+    enough = all(e.rounds >= min_rounds and (e.starts == 1 or e.starts >= FEWEST_STARTS) for e in estimates.values())
     widths = [e.gain.precision for arm, e in estimates.items() if arm != CONTROL]
     return enough and bool(widths) and max(widths) <= precision
 
