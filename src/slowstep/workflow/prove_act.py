@@ -12,7 +12,7 @@ from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
 from slowstep.prove.arm_notes import by_arm, last_facts
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
-from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
+from slowstep.prove.executor import Ending, Executor, surely_ended
 from slowstep.prove.experiment import (
     CUT_SHORT,
     INTERRUPTED,
@@ -25,29 +25,27 @@ from slowstep.prove.experiment import (
     SandboxPlace,
     save,
 )
-from slowstep.prove.first_updates import FIRST_STEP
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
 from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
-from slowstep.prove.outcome import ExperimentOutcome, Interim
+from slowstep.prove.outcome import ExperimentOutcome
 from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
-from slowstep.prove.reruns import round_words
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
-from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_about, format_count, format_duration, format_share
+from slowstep.units import format_duration
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_told import ProveTold
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
@@ -91,7 +89,7 @@ class ProveAct:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._asked, self._levers = executor, asked, levers
-        self._say, self._phase, self._limits = say, phase, limits or LeadLimits()
+        self._say, self._told, self._limits = say, ProveTold(phase, precision=asked.precision), limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._again = again
         self._reason: str | None = None
@@ -165,7 +163,7 @@ class ProveAct:
         self._plan = self._outcome = None
         try:
             self._go_on(
-                lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
+                lead_in(self._executor, self._diagnose, self._told.lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
             )
         except KeyboardInterrupt:
             self._keep(ended_by=INTERRUPTED)
@@ -231,12 +229,13 @@ class ProveAct:
         each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
         self._say(f"Tests {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
         self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING, needed_s=self._needed_s(plan, pace))
+        budget_s = self._left_s
         outcome = run(
             self._executor,
             plan,
             precision=self._asked.precision,
-            budget_s=self._left_s,
-            on_progress=lambda interim: self._tell_experiment(plan, interim),
+            budget_s=budget_s,
+            on_progress=lambda interim: self._told.testing(plan, interim, budget_s),
             corrected=lambda: corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
             own_long=arms_with_own_long_steps(chosen.choices, self._levers),
             clock=self._clock,
@@ -328,28 +327,3 @@ class ProveAct:
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
         self._keep_changes()
         return diagnose_recording(self._executor.folder)
-
-    def _tell_lead_in(self, progress: Progress, limits: LeadLimits) -> None:
-        if not progress.updates:
-            self._phase("starting", 0.0, FIRST_STEP)
-            return
-        share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        left_s = max(limits.enough_s - (progress.training_s or 0.0), 0.0)
-        # What it waits for then is not known to end.
-        left = f", about {format_about(left_s)} left" if left_s and share < 1 else ""
-        self._phase("recording", share, format_count(progress.updates, "step") + left)
-
-    def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
-        left = time_left(interim, precision=self._asked.precision, budget_s=self._left_s)
-        widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
-        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), told)
-
-
-def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:
-    """Which round it is, how long it will take yet, and how well the gain of each arm is known by now."""
-    about = format_about(left.seconds)
-    of, time_words = ("", f"about {about}") if left.is_known else ("at least ", f"up to {about}")
-    known = ", ".join(f"{format_share(width)} ({name})" for name, width in widths if width < 1)
-    told = f"{round_words(left.round, left.rounds, levers=levers, of=of)}, {time_words} left"
-    return f"{told}, gains known to within {known}" if known else told
