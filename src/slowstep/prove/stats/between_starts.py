@@ -1,8 +1,8 @@
 """What differs from start to start of a script, beside what differs from round to round of each. Pure.
 
-An analysis of variance with one random factor (H. Scheffe, The Analysis of Variance, 1959, ch. 7): with n rounds in k starts the mean squares
-between and within starts tell the component that is the starts' own, and F. Satterthwaite (An approximate distribution of estimates of
-variance components, Biometrics Bulletin 2, 1946) how many degrees of freedom what is left of it has.
+An analysis of variance with one random factor (H. Scheffe, The Analysis of Variance, 1959, ch. 7): with n rounds in k starts the mean
+squares between and within starts tell the component that is the starts' own, and F. Satterthwaite (An approximate distribution of estimates
+of variance components, Biometrics Bulletin 2, 1946) how many degrees of freedom the variance of the mean has.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Before so many starts nothing that is narrow is believed: that two are alike is chance too often. Intervals of two hold in 86 to 97 % where
-# starts differ, and those of three in 91 to 98 % (benchmarks/coverage_restarts.py).
+# Before so many starts nothing that is narrow is believed: that two are alike is chance too often (benchmarks/coverage_restarts.py).
 FEWEST_STARTS = 3
 
 
