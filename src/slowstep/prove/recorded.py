@@ -1,7 +1,11 @@
-"""What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile."""
+"""What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile.
+
+Later starts of the script have recordings of their own below that of the first (`LATER_STARTS`); of all of them it is one experiment.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,15 +13,18 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from slowstep.analyses.machine.load import Load, find_load
+from slowstep.analyses.machine.load import Load, find_load, mean_load
 from slowstep.errors import UnreadableInput
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
+from slowstep.prove.stats.starts import StartedPlan, as_one
 from slowstep.record.writing.format import PLAN_FILE
 from slowstep.sources._recording.machine import machine_tables, sound_readings
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.records import read_records
 
+# In a recording's folder: where those of later starts of the script are, by their number.
+LATER_STARTS: Final = "later-starts"
 # Beyond any clock.
 _NEVER_NS: Final = 1 << 62
 
@@ -28,7 +35,7 @@ class Recorded:
 
     plan: Plan
     steps: ExperimentSteps
-    notes: tuple[dict[str, Any], ...]
+    notes: tuple[Mapping[str, Any], ...]
     load: Load | None
 
     @property
@@ -47,19 +54,37 @@ class Recorded:
         return float(self.steps.ns.sum()) / 1e9
 
 
-def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recorded | None:
-    """Read it; None where no plan was taken up. `from_ns` is when the experiment began. Raises UnreadableInput for a damaged plan."""
+def later_folders(folder: Path) -> list[Path]:
+    """The recordings of the script's later starts, in their order."""
+    return sorted((folder / LATER_STARTS).glob("*/"), key=lambda place: int(place.name) if place.name.isdecimal() else 0)
+
+
+def read_experiment(folder: Path, *, from_ns: int | None, cores: float | None) -> Recorded | None:
+    """Read it; None where no plan was taken up. `from_ns` is when the experiment began, None where the first start did not come to one.
+
+    Raises UnreadableInput for a damaged plan.
+    """
     try:
-        plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
-        files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
-        for path in sorted(files):
-            notes = read_notes(path).of("lever")
-            if notes:
-                steps = StepReader(path.with_suffix(".rec")).read()
-                load = load_since(folder, from_ns, cores)
-                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load)
+        # Others are looked for from the beginning of a later start on: all of it is of the experiment.
+        places = [(folder, from_ns), *((place, 0) for place in later_folders(folder))]
+        found = [each for place, since in places if since is not None and (each := _of_start(place, since, cores)) is not None]
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
+    if not found:
+        return None
+    whole = as_one([StartedPlan(plan=each.plan, steps=each.steps, notes=each.notes) for each in found])
+    load = mean_load([(each.load, each.took_s) for each in found])
+    return Recorded(plan=whole.plan, steps=whole.steps, notes=whole.notes, load=load)
+
+
+def _of_start(folder: Path, from_ns: int, cores: float | None) -> Recorded | None:
+    plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
+    files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
+    for path in sorted(files):
+        notes = read_notes(path).of("lever")
+        if notes:
+            steps = StepReader(path.with_suffix(".rec")).read()
+            return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load_since(folder, from_ns, cores))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -77,3 +78,21 @@ def without_strangers(load: Load, trainer_cores: float | None) -> Load:
     if load.tree_cores is None or trainer_cores is None or trainer_cores <= STRANGER_FROM + load.tree_cores:
         return load
     return replace(load, tree_cores=None, foreign_cores=None)
+
+
+def mean_load(loads: Iterable[tuple[Load | None, float]]) -> Load | None:
+    """The load over several stretches of so many seconds each, by those of which it is known; None where it is of none."""
+    known = [(load, seconds) for load, seconds in loads if load is not None and load.foreign_cores is not None]
+    if len(known) < 2 or not sum(seconds for _, seconds in known):
+        return known[0][0] if known else None
+
+    def mean(of: Callable[[Load], float | None]) -> float | None:
+        values = [(of(load), seconds) for load, seconds in known]
+        return None if any(value is None for value, _ in values) else sum((v or 0.0) * s for v, s in values) / sum(s for _, s in values)
+
+    return replace(
+        known[0][0],
+        tree_cores=mean(lambda load: load.tree_cores),
+        foreign_cores=mean(lambda load: load.foreign_cores),
+        stolen_cores=mean(lambda load: load.stolen_cores),
+    )
