@@ -208,8 +208,8 @@ def _said(row: ExperimentRow) -> list[str]:
 def _why_open(row: ExperimentRow) -> list[str]:
     """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
     if row["rounds"] < (fewest := _fewest_rounds(row)):
-        # However much it gained: what would show is no matter of widths then.
-        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs"]
+        # What would show is no matter of widths then.
+        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs where a gain is no clearer"]
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:
@@ -268,7 +268,9 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
 def _is_known(row: ExperimentRow) -> bool:
     """Whether there is a gain of a lever that is known well enough to be said."""
     gain = row["gain"] if row["lever"] is not None and row["state"] == "measured" else None
-    if gain is None or gain["low"] is None or gain["high"] is None or row["rounds"] < _fewest_rounds(row):
+    if gain is None or gain["low"] is None or gain["high"] is None:
+        return False
+    if row["verdict"] != "proved" and row["rounds"] < _fewest_rounds(row):
         return False
     return bool(gain["high"] < _KNOWN_WITHIN**2 * gain["low"])
 

@@ -127,12 +127,13 @@ def test_a_script_that_ends_in_the_lead_in_gives_a_partial_answer(tmp_path, exit
     assert ended.output == ("the last words" if exit_code else "")
 
 
-def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path):
-    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=6, ends_at_s=9.0))
+@pytest.mark.parametrize(("gain", "verdict"), [(1.6, "proved"), (1.04, "cannot distinguish")])
+def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path, gain, verdict):
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: gain}, rounds=6, ends_at_s=9.0))
 
     assert (ended.ended_by, ended.exit_code, ended.code) == ("script ended", 0, 0)
     row = ended.report["experiments"][1]
-    assert (row["rounds"], row["verdict"]) == (6, "cannot distinguish")
+    assert (row["rounds"], row["verdict"]) == (6, verdict)
     assert ended.report["run"]["experiment"]["reached"] is not None
 
 
