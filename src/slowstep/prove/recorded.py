@@ -5,7 +5,7 @@ Later starts of the script have recordings of their own below that of the first 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -65,26 +65,30 @@ def read_experiment(folder: Path, *, from_ns: int | None, cores: float | None) -
     Raises UnreadableInput for a damaged plan.
     """
     try:
-        # Others are looked for from the beginning of a later start on: all of it is of the experiment.
-        places = [(folder, from_ns), *((place, 0) for place in later_folders(folder))]
-        found = [each for place, since in places if since is not None and (each := _of_start(place, since, cores)) is not None]
+        places = _places(folder, from_ns)
+        found = [each for place, _ in places if (each := _of_start(place)) is not None]
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
     if not found:
         return None
-    whole = as_one([StartedPlan(plan=each.plan, steps=each.steps, notes=each.notes) for each in found])
-    load = mean_load([(each.load, each.took_s) for each in found])
-    return Recorded(plan=whole.plan, steps=whole.steps, notes=whole.notes, load=load)
+    whole = as_one(found)
+    return Recorded(plan=whole.plan, steps=whole.steps, notes=whole.notes, load=_load(places, cores))
 
 
-def _of_start(folder: Path, from_ns: int, cores: float | None) -> Recorded | None:
+def _places(folder: Path, from_ns: int | None) -> list[tuple[Path, int]]:
+    """The recordings of all starts, and since when others are looked for there: all of a later one is of the experiment."""
+    first = [] if from_ns is None else [(folder, from_ns)]
+    return [*first, *((place, 0) for place in later_folders(folder))]
+
+
+def _of_start(folder: Path) -> StartedPlan | None:
     plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
     files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
     for path in sorted(files):
         notes = read_notes(path).of("lever")
         if notes:
             steps = StepReader(path.with_suffix(".rec")).read()
-            return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load_since(folder, from_ns, cores))
+            return StartedPlan(plan=plan or _plan(folder), steps=steps, notes=tuple(notes))
     return None
 
 
@@ -93,9 +97,13 @@ def _plan(folder: Path) -> Plan:
 
 
 def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
-    """Cores that others used since a time (CLOCK_MONOTONIC, ns), by the cores allowed; None where that was not read."""
-    load = load_since(folder, from_ns, cores)
+    """Cores that others used since a time (CLOCK_MONOTONIC, ns) and in later starts, by the cores allowed; None where that was not read."""
+    load = _load(_places(folder, from_ns), cores)
     return None if load is None else load.foreign_share
+
+
+def _load(places: Iterable[tuple[Path, int]], cores: float | None) -> Load | None:
+    return mean_load(load for place, since in places if (load := load_since(place, since, cores)) is not None)
 
 
 def load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:

@@ -280,7 +280,8 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
         each = format_count(facts["steps_per_block"], "step")
-        canvas.prose(f"Measured {took}in blocks of {each}; {_reached(facts, why, any_known=any_known)}. Seed {facts['seed']}", hang=_INDENT)
+        reached = _reached(facts, why, any_known=any_known)
+        canvas.prose(f"Measured {took}in blocks of {each}{_in_starts(facts)}; {reached}. Seed {facts['seed']}", hang=_INDENT)
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
@@ -290,6 +291,15 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_
     if facts["trustworthy"] is False:
         canvas.prose(f"none: {facts['distrust']}", label=_label("Trust"), label_style="red")
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
+
+
+def _in_starts(facts: ExperimentFacts) -> str:
+    """In how many starts of the script, and after how many steps it came to its end, where that was not the same each time."""
+    starts = facts.get("starts", [])
+    measured = sum(start["rounds"] > 0 for start in starts)
+    lengths = sorted({start["updates"] for start in starts if start["came_to_its_end"]})
+    differ = f" (they ended after {lengths[0]} to {lengths[-1]} steps)" if len(lengths) > 1 else ""
+    return f" in {format_count(measured, 'start')} of the script{differ}" if measured and len(starts) > 1 else ""
 
 
 def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:

@@ -12,6 +12,7 @@ from slowstep.prove.experiment import SandboxPlace
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.lever_check import check
 from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
+from slowstep.prove.recorded import LATER_STARTS
 from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.record.experiment.implementations import broken_levers, known_levers
@@ -22,6 +23,7 @@ from slowstep.workflow.progress import Tell
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_starts import MakeStart
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
@@ -51,6 +53,7 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
             again=_fresh_start(place, environ, until_s),
+            later=_later_start(place, environ, until_s),
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
     if ended.left_nothing:
@@ -69,6 +72,18 @@ def _fresh_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float
         return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
 
     return FreshStart(start=start, back=lambda: put_back(folder), forget=lambda: forget_aside(folder))
+
+
+def _later_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> MakeStart:
+    """How the script is started again beside what was recorded of it, in a sandbox of its own, until the same time."""
+
+    def make(number: int) -> LiveExecutor:
+        folder = place.folder / LATER_STARTS / str(number)
+        folder.mkdir(mode=0o700, parents=True)
+        left_s = max(until_s - time.monotonic(), 0.0)
+        return LiveExecutor(place.command, folder, place.opened(folder), environ, limit_s=left_s)
+
+    return make
 
 
 def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: SandboxedRun, limits: LeadLimits, whole_s: float) -> list[str]:

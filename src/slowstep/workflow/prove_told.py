@@ -33,12 +33,18 @@ class ProveTold:
         left = f", about {format_about(left_s)} left" if left_s and share < 1 else ""
         self._phase("recording", share, format_count(progress.updates, "step") + left)
 
-    def testing(self, plan: Plan, interim: Interim, budget_s: float) -> None:
-        """How well gains are known, and what is left of the budget."""
+    def started_again(self, start: int, progress: Progress) -> None:
+        """That a later start of the script is on its way to the experiment."""
+        reached = format_count(progress.updates, "step") if progress.updates else FIRST_STEP
+        self._phase("starting", 0.0, f"start {start} of the script: {reached}")
+
+    def testing(self, plan: Plan, interim: Interim, budget_s: float, *, start: int = 1) -> None:
+        """How well gains are known, and what is left of the budget. `start` is which one of the script it is, from 1 on."""
         left = time_left(interim, precision=self._precision, budget_s=budget_s)
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
         told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
-        self._phase("testing", min(interim.seconds / max(budget_s, 1e-9), 1.0), told)
+        which = f"start {start}, " if start > 1 else ""
+        self._phase("testing", min(interim.seconds / max(budget_s, 1e-9), 1.0), which + told)
 
 
 def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:
