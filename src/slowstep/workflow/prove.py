@@ -18,7 +18,7 @@ from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.record.experiment.implementations import broken_levers, known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
-from slowstep.units import format_about, format_duration
+from slowstep.units import format_about, format_duration, format_share
 from slowstep.workflow.progress import Tell
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
@@ -90,10 +90,11 @@ def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: Sandboxe
     """What will be done, where, and how long that takes at most: said before it begins."""
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that its findings name"
     budget, longest = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s))
+    usual, precise = format_about(limits.enough_s + asked.budget_s), format_share(asked.precision)
     return [
         place.announced,
         f"Records and diagnoses it for about {format_about(limits.enough_s)}, then tests {which} for up to {budget}",
-        f"Takes about {format_about(limits.enough_s + asked.budget_s)} once training starts (stops after {longest} at the latest)",
+        f"Takes about {usual} once training starts, less where gains are known to {precise} before (stops after {longest} at the latest)",
         *_losses_announced(asked, levers),
         *(f"Leaves out the lever {name}: {error}" for name, error in broken_levers().items()),
         *place.sandbox.warnings,

@@ -48,7 +48,7 @@ from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
 from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, whole_rounds
-from slowstep.workflow.prove_told import ProveTold
+from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
@@ -211,7 +211,12 @@ class ProveAct:
         self._left_s, self._walked = reached.left_s, reached.walked or self._walked
         self._outcome = reached.outcome or self._outcome
         exit_code = None if reached.ending.killed else reached.ending.exit_code
-        self._keep(ended_by=reached.ended_by, exit_code=exit_code, problem=reached.ending.problem, starts=reached.starts)
+        self._keep(
+            ended_by=reached.ended_by,
+            exit_code=exit_code,
+            problem=reached.ending.problem,
+            starts=reached.starts if reached.starts[1:] else (),
+        )
         return reached.ending
 
     def _has_fault(self, ending: Ending) -> bool:
@@ -275,8 +280,7 @@ class ProveAct:
         pace = find_pace(report, epochs_first=builds_loaders)
         plan = make_plan(chosen.arms, seed=self._seed, budget_s=self._left_s, **asdict(pace))
         self._plan, self._step_ms = plan, pace.step_ms
-        each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
-        self._say(f"Tests {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
+        self._say(plan_words(plan, step_ms=pace.step_ms, precision=self._asked.precision, budget_s=self._left_s))
         self._keep(floor_ns=receipt_ns(report), needed_s=self._needed_s(plan, pace))
         return plan
 
@@ -338,7 +342,8 @@ class ProveAct:
         facts = {choice.name: last_facts(notes) for arm, choice in enumerate(experiment.choices, FIRST) if (notes := self._notes_of(arm))}
         facts |= {name: found.facts for name, found in experiment.repeated.levers.items() if found.facts}
         is_copied = experiment.place.kind == "copy"
-        self._keep(changes=find_changes(facts, executor.notes("made"), Path.cwd(), is_copied=is_copied))
+        made = executor.notes("made") or self._executor.notes("made")
+        self._keep(changes=find_changes(facts, made, Path.cwd(), is_copied=is_copied))
 
     def _notes_of(self, arm: int) -> list[Mapping[str, Any]]:
         return by_arm(self._walked.lever_notes()).get(arm, [])

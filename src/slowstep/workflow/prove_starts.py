@@ -80,19 +80,18 @@ class LaterStarts:
     def _one(self, plan: Plan, cost: StartCost, before: Reached, budget_s: float) -> Reached:
         """One more start, to its end."""
         number, began_s = len(before.starts) + 1, self._clock()
-        executor: Executor | None = None
+        later: LaterStart | None = None
         try:
-            executor = self._make(number)
-            executor.start()
-            is_warm = self._warm(executor, cost, number)
+            later = LaterStart(self._make(number), before.rounds, drawn_anew(plan, number))
+            later.start()
+            is_warm = self._warm(later, cost, number)
         except KeyboardInterrupt:
-            return self._come_to_nothing(executor, before, INTERRUPTED, None)
+            return self._come_to_nothing(later, before, INTERRUPTED, None)
         except (SlowstepError, OSError, NeverTrained) as error:
-            return self._come_to_nothing(executor, before, SCRIPT_ENDED, f"came to nothing ({error})")
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, f"came to nothing ({error})")
         if not is_warm:
-            return self._come_to_nothing(executor, before, SCRIPT_ENDED, "ended before it was warmed up")
-        left_s = before.left_s - (self._clock() - began_s)
-        return self._walked(LaterStart(executor, before.rounds, drawn_anew(plan, number)), before, left_s, budget_s, cost)
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, "ended before it was warmed up")
+        return self._walked(later, before, before.left_s - (self._clock() - began_s), budget_s, cost)
 
     def _warm(self, executor: Executor, cost: StartCost, number: int) -> bool:
         progress = warmed_up(
@@ -131,12 +130,13 @@ class LaterStarts:
             outcome=outcome,
         )
 
-    def _come_to_nothing(self, executor: Executor | None, before: Reached, ended_by: str, why: str | None) -> Reached:
-        """A start that measured nothing: what was known before stands."""
-        ending = before.ending if executor is None else surely_ended(executor)
+    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
+        """A start that measured nothing, in which no lever was on: what was known before stands."""
+        ending = before.ending if later is None else surely_ended(later)
         if why is not None:
             self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
-        return replace(before, goes_on=False, ended_by=CUT_SHORT if ending.problem else ended_by, ending=ending)
+        ended_by = CUT_SHORT if ending.problem else ended_by
+        return replace(before, goes_on=False, ended_by=ended_by, ending=ending, walked=later or before.walked)
 
 
 def whole_rounds(started: StartedPlan) -> int:

@@ -9,7 +9,7 @@ from slowstep.prove.first_updates import FIRST_STEP
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.outcome import Interim
 from slowstep.prove.reruns import round_words
-from slowstep.prove.stats.design import FIRST
+from slowstep.prove.stats.design import FIRST, needed_s
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.units import format_about, format_count, format_share
@@ -45,6 +45,14 @@ class ProveTold:
         told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
         which = f"start {start}, " if start > 1 else ""
         self._phase("testing", min(interim.seconds / max(budget_s, 1e-9), 1.0), which + told)
+
+
+def plan_words(plan: Plan, *, step_ms: float, precision: float, budget_s: float) -> str:
+    """What will be tested, and how long that takes: the rounds of a verdict, and all of it at most."""
+    levers = ", ".join(arm.name for arm in plan.arms[FIRST:])
+    fewest_s = format_about(needed_s(plan, step_ms=step_ms))
+    until = f"gains to within {format_share(precision)} up to {format_about(budget_s)}"
+    return f"Tests {levers} in blocks of {format_count(plan.steps, 'step')} (seed {plan.seed}): a verdict takes about {fewest_s}, {until}"
 
 
 def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:

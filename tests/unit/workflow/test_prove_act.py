@@ -89,7 +89,10 @@ def test_what_the_finding_names_is_tried_and_proved(tmp_path):
     assert staged.plan.seed == 7
     assert [(row["lever"], row["verdict"]) for row in ended.report["experiments"]] == [(None, None), (STUB, "proved")]
     assert told.phases == ["starting", "recording", "testing"]
-    assert told.lines == [f"Tests {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
+    (line,) = told.lines
+    assert f"{STUB} in blocks of {staged.plan.steps} steps (seed 7)" in line
+    # Eight rounds of three arms, each of some five steps of 30 to 40 ms and two that settle; the budget is 30 s.
+    assert re.findall(r"about (\d+) s,.* (\d+) s$", line) == [("5", "30")]
 
 
 def test_a_budget_that_is_too_short_is_said_with_the_one_that_is_next(tmp_path):
@@ -594,6 +597,14 @@ def test_a_lever_with_which_a_later_start_fails_is_at_fault(tmp_path):
 
     assert (len(staged), ended.ended_by, ended.code) == (2, "a lever", 0)
     assert (row_of(ended)["state"], row_of(ended)["verdict"]) == ("failed", None)
+
+
+def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", short(5, arm_at_end=2), short(1, exit_code=7, trains_at_s=None))
+
+    assert (len(staged), ended.ended_by, ended.code) == (2, "script ended", 1)
+    assert row_of(ended)["verdict"] == "proved"
+    assert "starts" not in ended.report["run"]["experiment"]
 
 
 def test_a_script_that_fails_is_not_started_again(tmp_path):
