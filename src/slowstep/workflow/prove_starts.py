@@ -13,7 +13,7 @@ from slowstep.prove.first_updates import NeverTrained
 from slowstep.prove.later_start import LaterStart, StartCost, drawn_anew, warmed_up
 from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.stats.between_starts import FEWEST_STARTS
-from slowstep.prove.stats.design import AS_IS
+from slowstep.prove.stats.design import AS_IS, FIRST
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.rounds import sum_rounds
 from slowstep.prove.stats.starts import StartedPlan
@@ -29,7 +29,7 @@ Walk = Callable[[Executor, Plan, float, Callable[[Interim], None]], ExperimentOu
 
 AGAIN: Final = "The script ended after {steps}, before the gains were known: it is started again until they are, for {left} at most"
 NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again"
-NO_ROUND: Final = "ended before every variant was tested once"
+NO_ROUND: Final = "ended before a lever and the training as it is were tested both"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,8 +140,9 @@ class LaterStarts:
 
 
 def whole_rounds(started: StartedPlan) -> int:
-    """The rounds of which the training as it is has a whole block."""
-    return int(sum_rounds(started.steps, started.plan).whole[:, AS_IS].sum())
+    """The rounds in which both the training as it is and a lever have a whole block: others tell of no gain."""
+    whole = sum_rounds(started.steps, started.plan).whole
+    return int((whole[:, AS_IS] & whole[:, FIRST:].any(axis=1)).sum())
 
 
 def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending, health: Iterable[Mapping[str, Any]]) -> bool:
