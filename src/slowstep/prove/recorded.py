@@ -1,6 +1,6 @@
 """What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile.
 
-Later starts of the script have recordings of their own below that of the first (`LATER_STARTS`); of all of them it is one experiment.
+Later starts of the script have recordings of their own below that of the first (`LATER_STARTS_FOLDER`): all of it is one experiment.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from slowstep.errors import UnreadableInput
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 from slowstep.prove.stats.starts import StartedPlan, as_one
-from slowstep.record.writing.format import PLAN_FILE
+from slowstep.record.writing.format import LATER_STARTS_FOLDER, PLAN_FILE
 from slowstep.sources._recording.machine import machine_tables, sound_readings
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.records import read_records
 
-# In a recording's folder: where those of later starts of the script are, by their number.
-LATER_STARTS: Final = "later-starts"
 # Beyond any clock.
 _NEVER_NS: Final = 1 << 62
 
@@ -56,7 +54,7 @@ class Recorded:
 
 def later_folders(folder: Path) -> list[Path]:
     """The recordings of the script's later starts, in their order."""
-    return sorted((folder / LATER_STARTS).glob("*/"), key=lambda place: int(place.name) if place.name.isdecimal() else 0)
+    return sorted((folder / LATER_STARTS_FOLDER).glob("*/"), key=lambda place: int(place.name) if place.name.isdecimal() else 0)
 
 
 def read_experiment(folder: Path, *, from_ns: int | None, cores: float | None) -> Recorded | None:

@@ -12,12 +12,12 @@ from slowstep.prove.experiment import SandboxPlace
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.lever_check import check
 from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
-from slowstep.prove.recorded import LATER_STARTS
 from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.record.experiment.implementations import broken_levers, known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.units import format_about, format_duration, format_share
 from slowstep.workflow.progress import Tell
 from slowstep.workflow.prove_act import FreshStart, ProveAct
@@ -78,7 +78,7 @@ def _later_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float
     """How the script is started again beside what was recorded of it, in a sandbox of its own, until the same time."""
 
     def make(number: int) -> LiveExecutor:
-        folder = place.folder / LATER_STARTS / str(number)
+        folder = place.folder / LATER_STARTS_FOLDER / str(number)
         folder.mkdir(mode=0o700, parents=True)
         left_s = max(until_s - time.monotonic(), 0.0)
         return LiveExecutor(place.command, folder, place.opened(folder), environ, limit_s=left_s)

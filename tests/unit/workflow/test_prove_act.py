@@ -16,12 +16,12 @@ from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import load
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
-from slowstep.prove.recorded import LATER_STARTS
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.workflow import prove_act
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_act import FreshStart, ProveAct
@@ -518,7 +518,7 @@ def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
         assert number == len(staged) + 1
         if len(staged) == len(stages):
             raise NoSandbox("no room for a sandbox")
-        place = folder / LATER_STARTS / str(number)
+        place = folder / LATER_STARTS_FOLDER / str(number)
         place.parent.mkdir(exist_ok=True)
         staged.append(StagedTraining(make_recording(place, SLOW_CALLBACK), stages[len(staged)]))
         staged[-1].began_s = staged[-1].now_s = staged[-2].now_s

@@ -151,6 +151,8 @@ CONTROL_VOTES: Final = 1024  # the rest of the page: what the ranks of a job agr
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that it is for;
 # the other ranks of its job walk it as well.
 PLAN_FILE: Final = "plan.json"
+# Below the recording of an experiment's first start: those of later ones, by their number.
+LATER_STARTS_FOLDER: Final = "later-starts"
 # What was asked for and how it ended; its `until_ns` is where the recording for the diagnosis ends (CLOCK_MONOTONIC).
 EXPERIMENT_FILE: Final = "experiment.json"
 PLAN_NONE: Final = 0
