@@ -115,7 +115,7 @@ NEVER = "import sys; print('nothing to train'); sys.exit(int(sys.argv[1]))\n"
 def place(work: Workplace) -> Iterator[Workplace]:
     """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
     work.write("train.py", SCRIPT)
-    work.write("brief.py", SCRIPT.replace("if done % 20 == 0:", "if done == 1000:"))
+    work.write("brief.py", SCRIPT.replace("if done % 20 == 0:", "if done == 1000:").replace("lr=0.001", "lr=0.0"))
     work.write("never.py", NEVER)
     work.write("told.py", TOLD)
     work.write("fragile.py", FRAGILE.replace("\nmodel = ", FUNCTIONS))
