@@ -115,6 +115,7 @@ NEVER = "import sys; print('nothing to train'); sys.exit(int(sys.argv[1]))\n"
 def place(work: Workplace) -> Iterator[Workplace]:
     """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
     work.write("train.py", SCRIPT)
+    work.write("brief.py", SCRIPT.replace("if done % 20 == 0:", "if done == 1000:").replace("lr=0.001", "lr=0.0"))
     work.write("never.py", NEVER)
     work.write("told.py", TOLD)
     work.write("fragile.py", FRAGILE.replace("\nmodel = ", FUNCTIONS))
@@ -212,25 +213,31 @@ def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workpl
     wait_until(lambda: not [*recording.glob("scratch"), *recording.glob("re-runs/*/scratch"), *place.temp.iterdir()], 10)
 
 
-@pytest.mark.nightly
 @slow
-def test_a_script_that_ends_before_the_plan_says_what_was_reached(place: Workplace) -> None:
-    ended, report = proved(place, "train.py", "callback", "500", options=NEVER_PRECISE)
+def test_a_script_that_ends_too_early_is_started_again_until_the_gain_is_proved(place: Workplace) -> None:
+    # It saves nothing, so that blocks are short: a start has some five rounds.
+    ended, report = proved(place, "brief.py", "callback", "120", options=("--budget", "120s", "--precision", "40%"))
 
     assert ended.code in (0, 4), ended.err
     assert report is not None
-    assert report["run"]["experiment"]["ended_by"] == "script ended"
-    assert "; the script ended" in " ".join(ended.out.split())
+    starts = report["run"]["experiment"]["starts"]
+    assert starts[0]["came_to_its_end"]
+    assert len(starts) > 1
+    assert sum(start["rounds"] for start in starts) >= 4, ended.err
+    assert verdicts(report)["stub=__main__:plot"] == "proved"
+    assert " of the script; " in " ".join(ended.out.split())
+    assert not [*place.recording().glob("**/scratch")]
+    assert analyzed(place) == ended.out
 
 
 @slow
-def test_a_script_that_ends_in_the_lead_in_is_diagnosed_at_least(place: Workplace) -> None:
-    ended, report = proved(place, "train.py", "callback", "60")
+def test_a_script_of_too_few_steps_for_a_round_is_diagnosed_at_least(place: Workplace) -> None:
+    ended, report = proved(place, "train.py", "callback", "12", options=("--levers", "stub=__main__:plot"))
 
     assert report is not None
     assert ended.code == (0 if report["verdict"]["state"] == "healthy" else 3), ended.err
-    assert {row["state"] for row in report["experiments"]} <= {"unmeasured"}
-    assert "Nothing was measured: the script ended" in ended.out
+    assert {row["state"] for row in report["experiments"]} <= {"unmeasured", "untried"}
+    assert "it is not started again" in " ".join(ended.err.split())
 
 
 @slow

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow, OutcomeRow
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow, OutcomeRow, StartRow
 from slowstep.document.finding_rows import MeasuredRow
 from slowstep.document.proved import outcome_row
 from slowstep.document.rows import finding_row, health_row
@@ -265,7 +265,10 @@ def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
 def _facts(experiment: Experiment, recorded: Recorded | None, results: ExperimentResults | None) -> ExperimentFacts:
     place = experiment.place
     reached = None if results is None else results.reached
-    return {
+    starts: list[StartRow] = [
+        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end} for start in experiment.starts
+    ]
+    facts: ExperimentFacts = {
         "seed": None if recorded is None else recorded.plan.seed,
         "steps_per_block": None if recorded is None else recorded.plan.steps,
         "precision": experiment.precision,
@@ -282,6 +285,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "busy": recorded is not None and is_busy(recorded.foreign_share),
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
     }
+    return facts | {"starts": starts} if starts else facts
 
 
 def _outcome(experiment: Experiment, rows: Sequence[ExperimentRow], results: ExperimentResults | None) -> OutcomeRow | None:

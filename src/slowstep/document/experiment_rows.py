@@ -49,6 +49,14 @@ class OutcomeRow(TypedDict):
     change: ChangeRow | None
 
 
+class StartRow(TypedDict):
+    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end."""
+
+    updates: int
+    rounds: int
+    came_to_its_end: bool
+
+
 class ExperimentFacts(TypedDict):
     """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval of a
     lever that was not given up.
@@ -56,7 +64,7 @@ class ExperimentFacts(TypedDict):
     `needed_s` are the fewest seconds with which its levers may have a verdict, None where none was tested.
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
     `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time. `busy`: other processes took
-    so much of the cores that levers which need some gain less than alone.
+    so much of the cores that levers which need some gain less than alone. `starts` are those of the script, where there was more than one.
     """
 
     seed: int | None
@@ -74,6 +82,7 @@ class ExperimentFacts(TypedDict):
     foreign_share: float | None
     busy: NotRequired[bool]
     sandbox: SandboxRow
+    starts: NotRequired[list[StartRow]]
     outcome: NotRequired[OutcomeRow | None]
 
 

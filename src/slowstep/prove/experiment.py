@@ -28,6 +28,7 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 # `ExperimentOutcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
 RUNNING: Final = "killed"
 NARROW_ENOUGH: Final = "precision"
+BUDGET_SPENT: Final = "budget"
 NOTHING_TO_TRY: Final = "nothing to try"
 SCRIPT_ENDED: Final = "script ended"
 INTERRUPTED: Final = "interrupted"
@@ -51,6 +52,15 @@ class SandboxPlace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScriptStart:
+    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end."""
+
+    updates: int
+    rounds: int
+    came_to_its_end: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
     """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
@@ -60,6 +70,7 @@ class Experiment:
     words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
     `needed_s` is the shortest budget that its plan may do with, None without a plan.
     `changes` are what levers would be in the script, by lever: found when it ended, since the script may have another source later.
+    `starts` are those of the script, where there was more than one.
     """
 
     choices: tuple[Choice, ...]
@@ -79,6 +90,7 @@ class Experiment:
     kept: tuple[str, ...] = ()
     needed_s: NotNegative | None = None
     changes: dict[str, ScriptChange] = field(default_factory=dict)
+    starts: tuple[ScriptStart, ...] = ()
     version: int = VERSION
 
 

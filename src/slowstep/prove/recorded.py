@@ -1,7 +1,11 @@
-"""What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile."""
+"""What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile.
+
+Later starts of the script have recordings of their own below that of the first (`LATER_STARTS_FOLDER`): all of it is one experiment.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,11 +13,12 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from slowstep.analyses.machine.load import Load, find_load
+from slowstep.analyses.machine.load import Load, find_load, mean_load
 from slowstep.errors import UnreadableInput
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
-from slowstep.record.writing.format import PLAN_FILE
+from slowstep.prove.stats.starts import StartedPlan, as_one
+from slowstep.record.writing.format import LATER_STARTS_FOLDER, PLAN_FILE
 from slowstep.sources._recording.machine import machine_tables, sound_readings
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.records import read_records
@@ -28,7 +33,7 @@ class Recorded:
 
     plan: Plan
     steps: ExperimentSteps
-    notes: tuple[dict[str, Any], ...]
+    notes: tuple[Mapping[str, Any], ...]
     load: Load | None
 
     @property
@@ -47,19 +52,41 @@ class Recorded:
         return float(self.steps.ns.sum()) / 1e9
 
 
-def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recorded | None:
-    """Read it; None where no plan was taken up. `from_ns` is when the experiment began. Raises UnreadableInput for a damaged plan."""
+def later_folders(folder: Path) -> list[Path]:
+    """The recordings of the script's later starts, in their order."""
+    return sorted((folder / LATER_STARTS_FOLDER).glob("*/"), key=lambda place: int(place.name) if place.name.isdecimal() else 0)
+
+
+def read_experiment(folder: Path, *, from_ns: int | None, cores: float | None) -> Recorded | None:
+    """Read it; None where no plan was taken up. `from_ns` is when the experiment began, None where the first start did not come to one.
+
+    Raises UnreadableInput for a damaged plan.
+    """
     try:
-        plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
-        files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
-        for path in sorted(files):
-            notes = read_notes(path).of("lever")
-            if notes:
-                steps = StepReader(path.with_suffix(".rec")).read()
-                load = load_since(folder, from_ns, cores)
-                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load)
+        places = _places(folder, from_ns)
+        found = [each for place, _ in places if (each := _of_start(place)) is not None]
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
+    if not found:
+        return None
+    whole = as_one(found)
+    return Recorded(plan=whole.plan, steps=whole.steps, notes=whole.notes, load=_load(places, cores))
+
+
+def _places(folder: Path, from_ns: int | None) -> list[tuple[Path, int]]:
+    """The recordings of all starts, and since when others are looked for there: all of a later one is of the experiment."""
+    first = [] if from_ns is None else [(folder, from_ns)]
+    return [*first, *((place, 0) for place in later_folders(folder))]
+
+
+def _of_start(folder: Path) -> StartedPlan | None:
+    plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
+    files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
+    for path in sorted(files):
+        notes = read_notes(path).of("lever")
+        if notes:
+            steps = StepReader(path.with_suffix(".rec")).read()
+            return StartedPlan(plan=plan or _plan(folder), steps=steps, notes=tuple(notes))
     return None
 
 
@@ -68,9 +95,13 @@ def _plan(folder: Path) -> Plan:
 
 
 def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
-    """Cores that others used since a time (CLOCK_MONOTONIC, ns), by the cores allowed; None where that was not read."""
-    load = load_since(folder, from_ns, cores)
+    """Cores that others used since a time (CLOCK_MONOTONIC, ns) and in later starts, by the cores allowed; None where that was not read."""
+    load = _load(_places(folder, from_ns), cores)
     return None if load is None else load.foreign_share
+
+
+def _load(places: Iterable[tuple[Path, int]], cores: float | None) -> Load | None:
+    return mean_load(load for place, since in places if (load := load_since(place, since, cores)) is not None)
 
 
 def load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:

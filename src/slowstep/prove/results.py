@@ -183,7 +183,7 @@ def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainV
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
     """
-    if judgement.verdict == "proved" and judgement.interval.high >= refuted_under(predicted_low):
+    if judgement.verdict == "proved" and (judgement.interval.high >= refuted_under(predicted_low) or not judgement.may_refute):
         return "upper bound"
     return "refuted" if judgement.verdict == "proved" else judgement.verdict
 

@@ -208,8 +208,8 @@ def _said(row: ExperimentRow) -> list[str]:
 def _why_open(row: ExperimentRow) -> list[str]:
     """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
     if row["rounds"] < (fewest := _fewest_rounds(row)):
-        # However much it gained: what would show is no matter of widths then.
-        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs"]
+        # What would show is no matter of widths then.
+        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs where a gain is no clearer"]
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:
@@ -268,7 +268,9 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
 def _is_known(row: ExperimentRow) -> bool:
     """Whether there is a gain of a lever that is known well enough to be said."""
     gain = row["gain"] if row["lever"] is not None and row["state"] == "measured" else None
-    if gain is None or gain["low"] is None or gain["high"] is None or row["rounds"] < _fewest_rounds(row):
+    if gain is None or gain["low"] is None or gain["high"] is None:
+        return False
+    if row["verdict"] != "proved" and row["rounds"] < _fewest_rounds(row):
         return False
     return bool(gain["high"] < _KNOWN_WITHIN**2 * gain["low"])
 
@@ -278,7 +280,8 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
         each = format_count(facts["steps_per_block"], "step")
-        canvas.prose(f"Measured {took}in blocks of {each}; {_reached(facts, why, any_known=any_known)}. Seed {facts['seed']}", hang=_INDENT)
+        reached = _reached(facts, why, any_known=any_known)
+        canvas.prose(f"Measured {took}in blocks of {each}{_in_starts(facts)}; {reached}. Seed {facts['seed']}", hang=_INDENT)
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
@@ -288,6 +291,15 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_
     if facts["trustworthy"] is False:
         canvas.prose(f"none: {facts['distrust']}", label=_label("Trust"), label_style="red")
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
+
+
+def _in_starts(facts: ExperimentFacts) -> str:
+    """In how many starts of the script, and after how many steps it came to its end, where that was not the same each time."""
+    starts = facts.get("starts", [])
+    measured = sum(start["rounds"] > 0 for start in starts)
+    lengths = sorted({start["updates"] for start in starts if start["came_to_its_end"]})
+    differ = f" (they ended after {lengths[0]} to {lengths[-1]} steps)" if len(lengths) > 1 else ""
+    return f" in {format_count(measured, 'start')} of the script{differ}" if measured and len(starts) > 1 else ""
 
 
 def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:

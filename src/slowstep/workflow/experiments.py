@@ -22,9 +22,7 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
     if experiment is None:
         return sections, None
     run: ReportDict = {**sections.run}
-    recorded = None
-    if experiment.until_ns is not None:
-        recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=run.get("cores"))
+    recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=run.get("cores"))
     section = experiment_section(experiment, recorded, sections.diagnosis)
     told: ReportDict = {
         "run": run | {"experiment": section.facts},

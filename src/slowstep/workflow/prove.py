@@ -17,11 +17,13 @@ from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.record.experiment.implementations import broken_levers, known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
-from slowstep.units import format_about, format_duration
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
+from slowstep.units import format_about, format_duration, format_share
 from slowstep.workflow.progress import Tell
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_starts import MakeStart
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
@@ -51,6 +53,7 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
             again=_fresh_start(place, environ, until_s),
+            later=_later_start(place, environ, until_s),
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
     if ended.left_nothing:
@@ -71,14 +74,27 @@ def _fresh_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float
     return FreshStart(start=start, back=lambda: put_back(folder), forget=lambda: forget_aside(folder))
 
 
+def _later_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> MakeStart:
+    """How the script is started again beside what was recorded of it, in a sandbox of its own, until the same time."""
+
+    def make(number: int) -> LiveExecutor:
+        folder = place.folder / LATER_STARTS_FOLDER / str(number)
+        folder.mkdir(mode=0o700, parents=True)
+        left_s = max(until_s - time.monotonic(), 0.0)
+        return LiveExecutor(place.command, folder, place.opened(folder), environ, limit_s=left_s)
+
+    return make
+
+
 def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: SandboxedRun, limits: LeadLimits, whole_s: float) -> list[str]:
     """What will be done, where, and how long that takes at most: said before it begins."""
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that its findings name"
     budget, longest = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s))
+    usual, precise = format_about(limits.enough_s + asked.budget_s), format_share(asked.precision)
     return [
         place.announced,
         f"Records and diagnoses it for about {format_about(limits.enough_s)}, then tests {which} for up to {budget}",
-        f"Takes about {format_about(limits.enough_s + asked.budget_s)} once training starts (stops after {longest} at the latest)",
+        f"Takes about {usual} once training starts, less where gains are known to {precise} before (stops after {longest} at the latest)",
         *_losses_announced(asked, levers),
         *(f"Leaves out the lever {name}: {error}" for name, error in broken_levers().items()),
         *place.sandbox.warnings,

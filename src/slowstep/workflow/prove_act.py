@@ -12,7 +12,7 @@ from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
 from slowstep.prove.arm_notes import by_arm, last_facts
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
-from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
+from slowstep.prove.executor import Ending, Executor, surely_ended
 from slowstep.prove.experiment import (
     CUT_SHORT,
     INTERRUPTED,
@@ -23,31 +23,32 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     Experiment,
     SandboxPlace,
+    ScriptStart,
     save,
 )
-from slowstep.prove.first_updates import FIRST_STEP
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
 from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
-from slowstep.prove.reruns import round_words
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
+from slowstep.prove.stats.starts import StartedPlan
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
-from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_about, format_count, format_duration, format_share
+from slowstep.units import format_duration
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, whole_rounds
+from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
@@ -87,16 +88,20 @@ class ProveAct:
         check: CheckLosses | None = None,
         rerun: Rerun | None = None,
         again: FreshStart | None = None,
+        later: MakeStart | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._asked, self._levers = executor, asked, levers
-        self._say, self._phase, self._limits = say, phase, limits or LeadLimits()
+        self._say, self._told, self._limits = say, ProveTold(phase, precision=asked.precision), limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
-        self._again = again
+        self._again, self._later = again, later
+        # The start that came to a plan last.
+        self._walked: Executor = executor
         self._reason: str | None = None
         self._ended_by_user: str | None = None
         self._plan: Plan | None = None
+        self._lead: LeadIn | None = None
         self._outcome: ExperimentOutcome | None = None
         self._seed = draw_seed() if asked.seed is None else asked.seed
         self._left_s, self._step_ms = asked.budget_s, 0.0
@@ -130,7 +135,7 @@ class ProveAct:
 
     def _ended_without_faults(self, ending: Ending) -> Ending:
         """The same end, or that of another start where the training could not go on with a lever and it is worth one."""
-        while self._has_fault(ending) and self._again is not None:
+        while self._has_fault(ending) and self._again is not None and not self._experiment.starts:
             first, executor = self._experiment, self._executor
             if not self._is_worth_again():
                 break
@@ -161,11 +166,12 @@ class ProveAct:
         return ending if self._plan is not None else None
 
     def _to_its_end(self) -> Ending:
-        """What has been started, to its end."""
-        self._plan = self._outcome = None
+        """What has been started, to its end; where that is before the experiment's, with as many later starts as it takes."""
+        self._plan = self._outcome = self._lead = None
+        self._walked = self._executor
         try:
             self._go_on(
-                lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
+                lead_in(self._executor, self._diagnose, self._told.lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
             )
         except KeyboardInterrupt:
             self._keep(ended_by=INTERRUPTED)
@@ -175,13 +181,49 @@ class ProveAct:
         if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
             # In the lead-in nobody asked why: it did not end by itself.
             self._keep(ended_by=CUT_SHORT)
-        return ending
+        return self._with_later_starts(ending)
+
+    def _with_later_starts(self, ending: Ending) -> Ending:
+        """The same end, or that of the last start where the script came to its own before the gains were known."""
+        lead, report = self._lead, None if self._lead is None else self._lead.report
+        if (
+            self._later is None
+            or lead is None
+            or report is None
+            or not may_start_again(self._experiment, report, ending, self._executor.notes("health"))
+        ):
+            return ending
+        chosen = self._chosen_before()
+        plan = self._plan or self._made_plan(report, chosen)
+        # The recording of all of it is for the diagnosis where it ended in the lead-in.
+        own = StartedPlan(plan=plan, steps=self._executor.steps(), notes=tuple(self._executor.lever_notes()))
+        starts = (ScriptStart(updates=self._executor.poll().updates, rounds=whole_rounds(own), came_to_its_end=True),)
+        self._keep(ended_by=RUNNING)
+        reached = LaterStarts(
+            self._later,
+            lambda executor, plan, budget_s, tell: self._walk(executor, plan, budget_s, tell, report=report, chosen=chosen),
+            self._told,
+            say=self._say,
+            start_s=self._limits.start_s,
+            clock=self._clock,
+            sleep=self._sleep,
+        ).go_on(plan, cost_of_start(report), Reached(rounds=own, left_s=self._left_s, ending=ending, starts=starts, goes_on=True))
+        self._left_s, self._walked = reached.left_s, reached.walked or self._walked
+        self._outcome = reached.outcome or self._outcome
+        exit_code = None if reached.ending.killed else reached.ending.exit_code
+        self._keep(
+            ended_by=reached.ended_by,
+            exit_code=exit_code,
+            problem=reached.ending.problem,
+            starts=reached.starts if reached.starts[1:] else (),
+        )
+        return reached.ending
 
     def _has_fault(self, ending: Ending) -> bool:
         """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
-        faults = find_faults(self._experiment.choices, self._executor.notes("arm"), self._executor.lever_notes(), ending)
+        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.lever_notes(), ending)
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:
@@ -207,7 +249,7 @@ class ProveAct:
         return True
 
     def _go_on(self, lead: LeadIn) -> None:
-        self._reason = lead.reason
+        self._reason, self._lead = lead.reason, lead
         if lead.report is not None:
             chosen = self._choose(lead.report) if not self._experiment.faults else self._chosen_before()
             self._keep(choices=chosen.choices, untried=chosen.untried)
@@ -222,28 +264,41 @@ class ProveAct:
             self._try_out(lead.report, chosen)
 
     def _try_out(self, report: ReportDict, chosen: Chosen) -> None:
+        # Of several ranks the steps of the one that the report is of are compared.
+        plan = replace(self._made_plan(report, chosen), process=report["run"].get("pid"))
+        self._keep(ended_by=RUNNING)
+        budget_s = self._left_s
+        outcome = self._walk(
+            self._executor, plan, budget_s, lambda interim: self._told.testing(plan, interim, budget_s), report=report, chosen=chosen
+        )
+        self._outcome, self._left_s = outcome, max(self._left_s - outcome.seconds, 0.0)
+        self._keep(ended_by=outcome.ended_by)
+
+    def _made_plan(self, report: ReportDict, chosen: Chosen) -> Plan:
+        """The plan of the experiment; what it is, and what it cannot do, is said."""
         builds_loaders = any(can_build(choice.spec.name) for choice in chosen.choices)
         pace = find_pace(report, epochs_first=builds_loaders)
         plan = make_plan(chosen.arms, seed=self._seed, budget_s=self._left_s, **asdict(pace))
-        # Of several ranks the steps of the one that the report is of are compared.
-        plan = replace(plan, process=report["run"].get("pid"))
         self._plan, self._step_ms = plan, pace.step_ms
-        each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
-        self._say(f"Tests {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
-        self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING, needed_s=self._needed_s(plan, pace))
-        outcome = run(
-            self._executor,
+        self._say(plan_words(plan, step_ms=pace.step_ms, precision=self._asked.precision, budget_s=self._left_s))
+        self._keep(floor_ns=receipt_ns(report), needed_s=self._needed_s(plan, pace))
+        return plan
+
+    def _walk(
+        self, executor: Executor, plan: Plan, budget_s: float, tell: Callable[[Interim], None], *, report: ReportDict, chosen: Chosen
+    ) -> ExperimentOutcome:
+        """Have a training walk a plan, to the end of either."""
+        return run(
+            executor,
             plan,
             precision=self._asked.precision,
-            budget_s=self._left_s,
-            on_progress=lambda interim: self._tell_experiment(plan, interim),
+            budget_s=budget_s,
+            on_progress=tell,
             corrected=lambda: corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
             own_long=arms_with_own_long_steps(chosen.choices, self._levers),
             clock=self._clock,
             sleep=self._sleep,
         )
-        self._outcome, self._left_s = outcome, max(self._left_s - outcome.seconds, 0.0)
-        self._keep(ended_by=outcome.ended_by)
 
     def _needed_s(self, plan: Plan, pace: StepPace) -> float:
         """The shortest budget of such a plan; where it was given a shorter one, what to do is said."""
@@ -283,14 +338,15 @@ class ProveAct:
 
     def _keep_changes(self) -> None:
         """What the levers would be in the script, by what is known of them now."""
-        experiment, executor = self._experiment, self._executor
+        experiment, executor = self._experiment, self._walked
         facts = {choice.name: last_facts(notes) for arm, choice in enumerate(experiment.choices, FIRST) if (notes := self._notes_of(arm))}
         facts |= {name: found.facts for name, found in experiment.repeated.levers.items() if found.facts}
         is_copied = experiment.place.kind == "copy"
-        self._keep(changes=find_changes(facts, executor.notes("made"), Path.cwd(), is_copied=is_copied))
+        made = executor.notes("made") or self._executor.notes("made")
+        self._keep(changes=find_changes(facts, made, Path.cwd(), is_copied=is_copied))
 
     def _notes_of(self, arm: int) -> list[Mapping[str, Any]]:
-        return by_arm(self._executor.lever_notes()).get(arm, [])
+        return by_arm(self._walked.lever_notes()).get(arm, [])
 
     def _ended_as(self, ending: Ending) -> Ended:
         """What is known of its end without a report."""
@@ -322,34 +378,9 @@ class ProveAct:
         return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
 
     def _rerun_refused(self, report: ReportDict, rerun: Rerun) -> ReportDict:
-        found = rerun(report, self._executor.lever_notes(), self._seed)
+        found = rerun(report, self._walked.lever_notes(), self._seed)
         if not found.levers:
             return report
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
         self._keep_changes()
         return diagnose_recording(self._executor.folder)
-
-    def _tell_lead_in(self, progress: Progress, limits: LeadLimits) -> None:
-        if not progress.updates:
-            self._phase("starting", 0.0, FIRST_STEP)
-            return
-        share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        left_s = max(limits.enough_s - (progress.training_s or 0.0), 0.0)
-        # What it waits for then is not known to end.
-        left = f", about {format_about(left_s)} left" if left_s and share < 1 else ""
-        self._phase("recording", share, format_count(progress.updates, "step") + left)
-
-    def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
-        left = time_left(interim, precision=self._asked.precision, budget_s=self._left_s)
-        widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
-        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), told)
-
-
-def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:
-    """Which round it is, how long it will take yet, and how well the gain of each arm is known by now."""
-    about = format_about(left.seconds)
-    of, time_words = ("", f"about {about}") if left.is_known else ("at least ", f"up to {about}")
-    known = ", ".join(f"{format_share(width)} ({name})" for name, width in widths if width < 1)
-    told = f"{round_words(left.round, left.rounds, levers=levers, of=of)}, {time_words} left"
-    return f"{told}, gains known to within {known}" if known else told

@@ -160,6 +160,13 @@ def test_a_bound_below_the_prediction_refutes_it(tmp_path):
     assert row_of(report, "mock-loader")["verdict"] == "refuted"
 
 
+def test_a_bound_of_few_rounds_refutes_nothing(tmp_path):
+    report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 1.2}, rounds=5)
+
+    # Of eight rounds it does: the prediction is 1.5 and more.
+    assert row_of(report, "mock-loader")["verdict"] == "upper bound"
+
+
 def test_another_lever_is_held_against_no_prediction(tmp_path):
     report = reported(tmp_path / "r", (choice("prefetch=4"), choice("logging-off", "other", "slow-callback")), {2: 1.2, 3: 1.2})
 
@@ -391,12 +398,15 @@ def test_a_lever_that_was_given_up_late_takes_no_part_in_what_others_are_held_ag
     assert low == pytest.approx(row_of(alone, STUB.name)["wall"]["low"])
 
 
-@pytest.mark.parametrize(("rounds", "says"), [(7, "7 of the 8 rounds that a verdict needs"), (8, None)])
-def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_would_show(tmp_path, rounds, says):
-    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 2.0}, rounds=rounds)
+@pytest.mark.parametrize(
+    ("rounds", "gain", "says"), [(7, 1.03, "7 of the 8 rounds that a verdict needs"), (3, 2.0, ""), (4, 2.0, None), (8, 2.0, None)]
+)
+def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_would_show(tmp_path, rounds, gain, says):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: gain}, rounds=rounds)
 
     row, page = row_of(report, "prefetch=4"), drawn(report)
-    assert (row["verdict"], row["below"]) == ("cannot distinguish" if says else "proved", None)
+    # Of three rounds there is no interval, and no verdict.
+    assert (row["verdict"], row["below"]) == ("cannot distinguish" if says else None if rounds == 3 else "proved", None)
     assert says is None or says in page
     assert "too small to be seen" not in page
 

@@ -21,6 +21,7 @@ from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.workflow import prove_act
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_act import FreshStart, ProveAct
@@ -88,7 +89,10 @@ def test_what_the_finding_names_is_tried_and_proved(tmp_path):
     assert staged.plan.seed == 7
     assert [(row["lever"], row["verdict"]) for row in ended.report["experiments"]] == [(None, None), (STUB, "proved")]
     assert told.phases == ["starting", "recording", "testing"]
-    assert told.lines == [f"Tests {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
+    (line,) = told.lines
+    assert f"{STUB} in blocks of {staged.plan.steps} steps (seed 7)" in line
+    # Eight rounds of three arms, each of some five steps of 30 to 40 ms and two that settle; the budget is 30 s.
+    assert re.findall(r"about (\d+) s,.* (\d+) s$", line) == [("5", "30")]
 
 
 def test_a_budget_that_is_too_short_is_said_with_the_one_that_is_next(tmp_path):
@@ -127,12 +131,13 @@ def test_a_script_that_ends_in_the_lead_in_gives_a_partial_answer(tmp_path, exit
     assert ended.output == ("the last words" if exit_code else "")
 
 
-def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path):
-    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=6, ends_at_s=9.0))
+@pytest.mark.parametrize(("gain", "verdict"), [(1.6, "proved"), (1.03, "cannot distinguish")])
+def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path, gain, verdict):
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: gain}, rounds=6, ends_at_s=9.0))
 
     assert (ended.ended_by, ended.exit_code, ended.code) == ("script ended", 0, 0)
     row = ended.report["experiments"][1]
-    assert (row["rounds"], row["verdict"]) == (6, "cannot distinguish")
+    assert (row["rounds"], row["verdict"]) == (6, verdict)
     assert ended.report["run"]["experiment"]["reached"] is not None
 
 
@@ -503,3 +508,129 @@ def test_what_a_lever_is_in_the_script_is_kept_with_its_experiment(tmp_path, mon
     assert ended.report["run"]["experiment"]["outcome"]["change"]["text"] == "DataLoader(..., num_workers=4)"
     assert ended.report["run"]["before_next"] == "change train.py:1: DataLoader(..., num_workers=4)"
     assert (tmp_path / "train.py").read_text() == source
+
+
+def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
+    """An act on a script that is started as often as it takes; each start plays the next stage."""
+    told, staged = Told(), [StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[0])]
+
+    def later(number: int) -> StagedTraining:
+        assert number == len(staged) + 1
+        if len(staged) == len(stages):
+            raise NoSandbox("no room for a sandbox")
+        place = folder / LATER_STARTS_FOLDER / str(number)
+        place.parent.mkdir(exist_ok=True)
+        staged.append(StagedTraining(make_recording(place, SLOW_CALLBACK), stages[len(staged)]))
+        staged[-1].began_s = staged[-1].now_s = staged[-2].now_s
+        return staged[-1]
+
+    ended = ProveAct(
+        staged[0], asked(**({"levers": (parse_spec(STUB),), "seed": 7} | more)), levers=LEVERS, place=OVERLAY, say=told.lines.append,
+        phase=told.phase, limits=LeadLimits(start_s=20.0), later=later,
+        clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
+    ).run()  # fmt: skip
+    assert all(each.ends for each in staged)
+    validate(ended.report)
+    assert diagnose_recording(folder) == ended.report
+    return ended, staged, told
+
+
+def short(rounds: int, **more: Any) -> Stage:
+    """A script that comes to its own end after so many rounds."""
+    return Stage(**({"gains": {2: 1.6}, "rounds": rounds, "ends_at_s": 9.0} | more))
+
+
+def row_of(ended: Ended) -> dict[str, Any]:
+    (row,) = [row for row in ended.report["experiments"] if row["lever"] == STUB]
+    return row
+
+
+def test_a_script_that_ends_too_early_is_started_again_until_the_gain_is_known(tmp_path):
+    ended, staged, told = acted_later(tmp_path / "r", short(3), short(3), short(3), short(3))
+
+    assert (len(staged), ended.ended_by, ended.exit_code, ended.code) == (3, "precision", None, 0)
+    assert (row_of(ended)["rounds"], row_of(ended)["verdict"]) == (9, "proved")
+    starts = ended.report["run"]["experiment"]["starts"]
+    assert [(start["rounds"], start["came_to_its_end"]) for start in starts] == [(3, True), (3, True), (3, False)]
+    assert len([line for line in told.lines if "is started again" in line]) == 1
+    assert len({each.plan.blocks for each in staged}) == 3
+
+
+def test_a_script_that_ends_in_the_lead_in_is_tested_in_later_starts(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", short(3, ends_at_s=4.0), short(4), short(4), short(4))
+
+    assert (len(staged), staged[0].plan) == (4, None)
+    assert (row_of(ended)["rounds"], row_of(ended)["verdict"], ended.code) == (12, "proved", 0)
+    assert [start["rounds"] for start in ended.report["run"]["experiment"]["starts"]] == [0, 4, 4, 4]
+
+
+def test_a_start_that_comes_to_no_round_is_the_last(tmp_path):
+    ended, staged, told = acted_later(tmp_path / "r", short(5), short(0), short(5))
+
+    assert (len(staged), ended.ended_by) == (2, "script ended")
+    assert (row_of(ended)["rounds"], row_of(ended)["verdict"]) == (5, "proved")
+    assert any("Start 2 of the script" in line for line in told.lines)
+
+
+@pytest.mark.parametrize(
+    ("second", "ended_by", "code"),
+    [
+        (short(1, exit_code=7), "script ended", 1),
+        (short(1, exit_code=7, trains_at_s=None), "script ended", 1),
+        (short(1, interrupt_at_s=6.0, ends_at_s=None), "interrupted", 130),
+        (short(1, interrupt_at_s=1.0, ends_at_s=None), "interrupted", 130),
+        (short(1, trains_at_s=None, ends_at_s=None), "script ended", 0),
+        (None, "script ended", 0),
+    ],
+)
+def test_what_was_known_is_kept_where_a_later_start_fails_or_is_interrupted(tmp_path, second, ended_by, code):
+    stages = (short(5),) if second is None else (short(5), second, short(5))
+    ended, staged, _ = acted_later(tmp_path / "r", *stages, budget_s=60.0)
+
+    assert (len(staged), ended.ended_by, ended.code) == (min(len(stages), 2), ended_by, code)
+    assert row_of(ended)["rounds"] in (5, 6)
+    assert row_of(ended)["verdict"] == "proved"
+
+
+def test_a_lever_with_which_a_later_start_fails_is_at_fault(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", short(5), short(1, exit_code=1, output=CRASHED, arm_at_end=2), short(5))
+
+    assert (len(staged), ended.ended_by, ended.code) == (2, "a lever", 0)
+    assert (row_of(ended)["state"], row_of(ended)["verdict"]) == ("failed", None)
+
+
+def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", short(5, arm_at_end=2), short(1, exit_code=7, trains_at_s=None))
+
+    assert (len(staged), ended.ended_by, ended.code) == (2, "script ended", 1)
+    assert row_of(ended)["verdict"] == "proved"
+    assert "starts" not in ended.report["run"]["experiment"]
+
+
+def test_a_script_that_fails_is_not_started_again(tmp_path):
+    failed, of_failed, _ = acted_later(tmp_path / "failed", short(5, exit_code=7), short(5))
+
+    assert (len(of_failed), failed.ended_by, failed.code) == (1, "script ended", 1)
+
+
+def test_a_script_whose_own_loss_is_not_finite_is_not_started_again(tmp_path, monkeypatch):
+    notes = StagedTraining.notes
+    spoilt = [{"kind": "health", "name": "loss-not-finite", "count": 1}]
+    monkeypatch.setattr(StagedTraining, "notes", lambda self, kind: spoilt if kind == "health" else notes(self, kind))
+    _, staged, _ = acted_later(tmp_path / "r", short(5), short(5))
+
+    assert len(staged) == 1
+
+
+def test_starts_end_with_the_budget(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", *[short(2)] * 9, precision=1e-6, budget_s=20.0)
+
+    assert ended.ended_by == "budget"
+    assert 1 < len(staged) < 9
+    assert row_of(ended)["rounds"] == 2 * len(staged)
+
+
+def test_a_second_start_leaves_time_for_a_third(tmp_path):
+    ended, staged, _ = acted_later(tmp_path / "r", short(3), short(12, ends_at_s=None), short(12, ends_at_s=None), budget_s=40.0)
+
+    assert (len(staged), ended.ended_by, row_of(ended)["verdict"]) == (3, "precision", "proved")

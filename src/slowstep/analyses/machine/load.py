@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -17,13 +18,14 @@ STRANGER_FROM = 0.05
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """Busy cores on average over the window; None is unknown. `cores` are what the training's process may use: all ranks of a job share
-    them, where they are not bound to cores of their own.
+    them, where they are not bound to cores of their own. `seconds` is how long the readings are apart.
     """
 
     tree_cores: float | None
     foreign_cores: float | None
     stolen_cores: float | None
     cores: float | None
+    seconds: float = 0.0
 
     @property
     def foreign_share(self) -> float | None:
@@ -67,7 +69,8 @@ def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Lo
         return float((last[name] - first[name]) / length)
 
     tree, busy, stolen = cores_of("tree_cpu_ns"), cores_of("busy_cpu_ns"), cores_of("stolen_cpu_ns")
-    return Load(tree_cores=tree, foreign_cores=max(busy - tree, 0.0) + max(stolen, 0.0), stolen_cores=stolen, cores=cores)
+    foreign = max(busy - tree, 0.0) + max(stolen, 0.0)
+    return Load(tree_cores=tree, foreign_cores=foreign, stolen_cores=stolen, cores=cores, seconds=length / 1e9)
 
 
 def without_strangers(load: Load, trainer_cores: float | None) -> Load:
@@ -77,3 +80,22 @@ def without_strangers(load: Load, trainer_cores: float | None) -> Load:
     if load.tree_cores is None or trainer_cores is None or trainer_cores <= STRANGER_FROM + load.tree_cores:
         return load
     return replace(load, tree_cores=None, foreign_cores=None)
+
+
+def mean_load(loads: Iterable[Load]) -> Load | None:
+    """The load over several stretches, by those of which it is known, each by its length; None where it is of none."""
+    known = [load for load in loads if load.foreign_cores is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    whole_s = sum(load.seconds for load in known)
+
+    def mean(of: Callable[[Load], float | None]) -> float:
+        return sum((of(load) or 0.0) * load.seconds for load in known) / whole_s
+
+    return Load(
+        tree_cores=mean(lambda load: load.tree_cores),
+        foreign_cores=mean(lambda load: load.foreign_cores),
+        stolen_cores=mean(lambda load: load.stolen_cores),
+        cores=known[0].cores,
+        seconds=whole_s,
+    )

@@ -1,4 +1,4 @@
-"""What recording cost: events at their calibrated cost, and the CPU time of the stack samplers and of the process beside the training."""
+"""What recording cost: events at their calibrated cost, and the CPU time of the stack samplers and of the thread that reads monitors."""
 
 from __future__ import annotations
 

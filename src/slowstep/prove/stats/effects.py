@@ -9,6 +9,8 @@ from typing import Any, Final
 # That these have met it in none, so that its removal seems to gain nothing, then has a chance of exp(-4) (Poisson): 1.8 %, which is under
 # the 2.5 % that a false "refuted" may have. With fewer blocks it is over it.
 FEWEST_CHANGED: Final = 4
+# The state that is noted of a lever with how much it has changed so far.
+EFFECT: Final = "effect"
 
 
 def blocks_changed(notes: Iterable[Mapping[str, Any]]) -> dict[int, int]:
@@ -17,11 +19,16 @@ def blocks_changed(notes: Iterable[Mapping[str, Any]]) -> dict[int, int]:
     last: dict[int, int] = {}
     for note in notes:
         arm = note.get("arm")
-        if note.get("state") == "effect" and isinstance(arm, int):
+        if note.get("state") == EFFECT and isinstance(arm, int):
             effect = int(note.get("effect") or 0)
             found[arm] = found.get(arm, 0) + (effect > last.get(arm, 0))
             last[arm] = effect
     return found
+
+
+def last_effects(notes: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """By arm: how much its levers have changed, by their last word."""
+    return {note["arm"]: int(note.get("effect") or 0) for note in notes if note.get("state") == EFFECT and isinstance(note.get("arm"), int)}
 
 
 def seldom_changed(notes: Iterable[Mapping[str, Any]]) -> dict[int, int]:

@@ -29,7 +29,7 @@ class Estimate:
     `wall` is what a clock on the wall says. `corrected` is the same less the time in which the training thread waited for a core; None
     where that is not known. `uses_corrected` says which of them the gain is, `per` what throughput counts: samples or, where they are not
     known, steps; `throughputs` are what the gain `wall` is the ratio of, floors included. `long_steps` are those
-    that count alike in both arms, if any.
+    that count alike in both arms, if any. The rounds are of so many `starts` of the script.
     """
 
     arm: int
@@ -42,6 +42,7 @@ class Estimate:
     log_ratio: LogRatio
     throughputs: Throughputs | None = None
     long_steps: LongSteps | None = None
+    starts: int = 1
 
     @property
     def gain(self) -> Interval:
@@ -80,10 +81,11 @@ def estimate(
 
 def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, *, level: float, rough: bool) -> Estimate:
     columns, per = _columns(rounds, rounds.ns, arm, both), "step" if rounds.samples is None else "sample"
-    wall = log_ratio(columns, rough=rough)
+    start = rounds.start[both]
+    wall = log_ratio(columns, start=start, rough=rough)
     known = bool(rounds.delay_known[both][:, [AS_IS, arm]].all())
     less_delay = _columns(rounds, np.maximum(rounds.ns - rounds.delay_ns, 1.0), arm, both)
-    corrected = log_ratio(less_delay, rough=rough) if known else None
+    corrected = log_ratio(less_delay, start=start, rough=rough) if known else None
     return Estimate(
         arm=arm,
         rounds=len(both),
@@ -94,6 +96,7 @@ def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, *, le
         per=per,
         throughputs=_throughputs(columns, per),
         long_steps=rounds.long_steps,
+        starts=len(np.unique(start)),
         log_ratio=corrected if wants_corrected and corrected is not None else wall,
     )
 

@@ -8,6 +8,9 @@ sums: W. Cochran, Sampling Techniques, 1977, ch. 6). How many is the larger of t
   differ in it: a lever that takes away what is rare and dear leaves a ratio whose errors are skewed.
 
 Either alone fails in the other's case, and the percentile and BCa bootstrap fail in both with 8 to 30 rounds: `benchmarks/coverage.py`.
+
+Rounds of several starts of a script are pooled. What differs from start to start is a component of the variance of its own: where starts
+differ more than their rounds do, by an analysis of variance, it counts (`between_starts.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.prove.stats.rounds import Floats
+from slowstep.prove.stats.between_starts import between_starts
+from slowstep.prove.stats.rounds import Floats, Ints
 
 # Of fewer rounds there are so few different samples that their tails say nothing.
 FEWEST_ROUNDS: Final = 4
@@ -97,14 +101,24 @@ class LogRatio:
         return off / self.error if self.error else math.copysign(math.inf, off) if off else 0.0
 
 
-def log_ratio(sums: Floats, *, rough: bool = False) -> LogRatio:
+def log_ratio(sums: Floats, *, start: Ints | None = None, rough: bool = False) -> LogRatio:
     """Of sums by round, in the columns ns as it is, samples as it is, ns of the arm, samples of the arm: all above 0.
 
-    `rough` is by Student's t alone: a tenth of the work, and intervals that lie within the whole ones. Raises ValueError for fewer than
-    FEWEST_ROUNDS rounds.
+    `start` is which start of the script each round is of, shape (rounds,); None: all are of one. `rough` is by Student's t alone: a tenth
+    of the work, and intervals that lie within the whole ones. Raises ValueError for fewer than FEWEST_ROUNDS rounds.
     """
     if len(sums) < FEWEST_ROUNDS:
         raise ValueError(f"{len(sums)} rounds: an interval needs at least {FEWEST_ROUNDS}")
+    ratio = _of_rounds(sums, rough=rough)
+    apart = None if start is None else between_starts((sums / sums.mean(axis=0) - 1) @ _SIGNS, start)
+    if apart is None:
+        return ratio
+    pivots = _farther(ratio.pivots, student_pivots(apart.freedom))
+    return LogRatio(value=ratio.value, error=max(ratio.error, math.sqrt(apart.variance)), pivots=pivots)
+
+
+def _of_rounds(sums: Floats, *, rough: bool) -> LogRatio:
+    """As if what makes rounds differ were the same in all of them."""
     rows = _grouped(sums)
     # In an order of their own, so that the same rounds give the same interval in whatever order they were measured.
     rows = rows[np.lexsort(rows.T)]

@@ -6,23 +6,33 @@ that one's level is also the level of all after it (S. Holm, A simple sequential
 of Statistics 6, 1979). An end of an interval at the level that its test was held against says the same as the test. So over all levers
 of an experiment the chance that any verdict is false is at most 5 %: 2.5 % for "proved", 2.5 % for "refuted". It is not promised that all
 intervals hold at once; intervals that do are wider and say less (K. Strassburger and F. Bretz, Statistics in Medicine 27, 2008).
+
+With fewer than MIN_ROUNDS rounds nothing is refuted, and proved is only what is clear: the level is what the spending function of O'Brien
+and Fleming has given out by then (K. Lan and D. DeMets, Discrete sequential boundaries for clinical trials, Biometrika 70, 1983): 0.15 %
+with half of the rounds. An experiment is judged once, at an end that no gain has chosen, so no look costs anything: the level
+is as strict because so few rounds tell little of how they are distributed (`benchmarks/coverage_few.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final, Literal, Protocol
 
+from slowstep.prove.stats.between_starts import FEWEST_STARTS
 from slowstep.prove.stats.design import AS_IS, CONTROL, MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
-from slowstep.prove.stats.intervals import Interval
+from slowstep.prove.stats.intervals import FEWEST_ROUNDS, Interval
 
 GainVerdict = Literal["proved", "refuted", "cannot distinguish"]
 
 # A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (docs/definitions.md, "Verdicts").
 WORTH: Final = 1.03
 CONTROL_LEVEL: Final = 0.99
+# Of each end of the 95 % intervals.
+TAIL: Final = 0.025
 
 
 class RatioFigures(Protocol):
@@ -60,12 +70,13 @@ class ArmFigures(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
     """What is known of one lever: its verdict, the interval that it was drawn from, and from which factor on a gain would be seen, infinity
-    where none would be: in too few rounds.
+    where that is not told: in few rounds. `may_refute`: there are enough of them to say that it gains too little.
     """
 
     verdict: GainVerdict
     interval: Interval
     seen_from: float
+    may_refute: bool = True
 
 
 def judge_all(
@@ -75,31 +86,47 @@ def judge_all(
     the rounds without which there is no verdict, where they are not MIN_ROUNDS.
     """
     lows, least = predicted_lows or {}, fewest or {}
+    spent = {arm: level_spent(e.rounds, least.get(arm, MIN_ROUNDS)) for arm, e in estimates.items()}
     return {
         arm: _judged(interval, estimates[arm].rounds, lows.get(arm), least.get(arm, MIN_ROUNDS))
-        for arm, interval in holm(estimates, predicted_lows=lows).items()
+        for arm, interval in holm(estimates, predicted_lows=lows, spent=spent).items()
     }
 
 
+def level_spent(rounds: int, fewest: int = MIN_ROUNDS) -> float:
+    """The share of the level of its low end that a lever is held against, by its rounds: 1 from the fewest on that a verdict takes."""
+    if rounds >= fewest:
+        return 1.0
+    normal = NormalDist()
+    return 2 * normal.cdf(normal.inv_cdf(TAIL / 2) / math.sqrt(rounds / fewest)) / TAIL
+
+
 def holm(
-    estimates: Mapping[int, ArmFigures], *, predicted_lows: Mapping[int, float] | None = None, level: float = 0.95
+    estimates: Mapping[int, ArmFigures],
+    *,
+    predicted_lows: Mapping[int, float] | None = None,
+    spent: Mapping[int, float] | None = None,
 ) -> dict[int, Interval]:
-    """The adjusted interval of every arm with levers: each end at the level that Holm's procedure holds it to. The control is no claim."""
+    """The adjusted interval of every arm with levers: each end at the level that Holm's procedure holds it to. The control is no claim.
+    Of the level of its low end an arm has the share in `spent`: its chance counts as so much larger.
+    """
     ratios = {arm: e.log_ratio for arm, e in estimates.items() if arm not in (AS_IS, CONTROL)}
     refuting = {arm: refuted_under((predicted_lows or {}).get(arm)) for arm in ratios}
-    tail = (1 - level) / 2
-    lower = _tails({arm: r.chance_over(WORTH) for arm, r in ratios.items()}, tail)
-    upper = _tails({arm: r.chance_under(refuting[arm]) for arm, r in ratios.items()}, tail)
-    return {arm: Interval(value=r.factor, low=r.low(lower[arm]), high=r.high(upper[arm])) for arm, r in ratios.items()}
+    shares = dict.fromkeys(ratios, 1.0) | {arm: share for arm, share in (spent or {}).items() if arm in ratios}
+    lower = _tails({arm: r.chance_over(WORTH) / shares[arm] for arm, r in ratios.items()}, TAIL)
+    upper = _tails({arm: r.chance_under(refuting[arm]) for arm, r in ratios.items()}, TAIL)
+    return {arm: Interval(value=r.factor, low=r.low(lower[arm] * shares[arm]), high=r.high(upper[arm])) for arm, r in ratios.items()}
 
 
 def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None, fewest: int = MIN_ROUNDS) -> GainVerdict:
-    """The verdict that an adjusted interval gives. A gain that is proved but smaller than predicted is proved; few rounds prove nothing."""
-    if rounds < fewest:
+    """The verdict that an adjusted interval gives. A gain that is proved but smaller than predicted is proved; few rounds refute
+    nothing.
+    """
+    if rounds < FEWEST_ROUNDS:
         return "cannot distinguish"
     if interval.low > WORTH:
         return "proved"
-    return "refuted" if interval.high < refuted_under(predicted_low) else "cannot distinguish"
+    return "refuted" if rounds >= fewest and interval.high < refuted_under(predicted_low) else "cannot distinguish"
 
 
 def refuted_under(predicted_low: float | None) -> float:
@@ -120,9 +147,10 @@ def is_trustworthy(control: Estimate) -> bool:
 
 def is_precise(estimates: Mapping[int, Estimate], precision: float, *, min_rounds: int = MIN_ROUNDS) -> bool:
     """Whether every lever's interval is narrow enough, from enough rounds. Looks at widths only: a stop that looked at gains would choose
-    them. The control needs its rounds, but tells no gain: how well it is known is not waited for.
+    them. The control needs its rounds, but tells no gain: how well it is known is not waited for. Of two starts of the script nobody knows
+    yet how much starts differ.
     """
-    enough = all(e.rounds >= min_rounds for e in estimates.values())
+    enough = all(e.rounds >= min_rounds and (e.starts == 1 or e.starts >= FEWEST_STARTS) for e in estimates.values())
     widths = [e.gain.precision for arm, e in estimates.items() if arm != CONTROL]
     return enough and bool(widths) and max(widths) <= precision
 
@@ -132,6 +160,7 @@ def _judged(interval: Interval, rounds: int, predicted_low: float | None, fewest
         verdict=judge(interval, rounds=rounds, predicted_low=predicted_low, fewest=fewest),
         interval=interval,
         seen_from=seen_from(interval) if rounds >= fewest else float("inf"),
+        may_refute=rounds >= fewest,
     )
 
 

@@ -30,6 +30,8 @@ class Plan:
     its arm takes longer to settle; so many follow at most (`going_on`) while a device makes the last of those that count. `process` is the
     one whose steps are compared; None: whichever takes it up. The other ranks of its job walk the plan in step with it.
 
+    `begins` are the rounds in which later starts of the script begin: those of all its starts are one plan afterwards (`starts.py`).
+
     A plan with a `task`, as a framework has it in its `inside/tasks`, has neither: the task is run with its `arguments`, and the training
     is held.
     """
@@ -45,6 +47,7 @@ class Plan:
     process: int | None = None
     settling: int = 0
     going_on: int = 0
+    begins: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""

@@ -71,6 +71,12 @@ class ExperimentSteps:
         return ExperimentSteps(**{field.name: getattr(self, field.name)[mask] for field in fields(self)})
 
 
+def after_each_other(*parts: ExperimentSteps) -> ExperimentSteps:
+    """All steps of these, in this order."""
+    names = [field.name for field in fields(ExperimentSteps)]
+    return ExperimentSteps(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
 class StepReader:
     """Reads what was written since it last looked; cheap enough for several looks a second."""
 

@@ -24,7 +24,8 @@ class Rounds:
 
     `samples` is None where a step's samples are not known: then a step is what throughput counts. `delay_ns` is the run-queue delay of the
     training thread, `delay_known` whether every step of the block has it. `long_parts` are the parts of `ns` that long steps are to answer
-    for, `long_delays` those of `delay_ns`; `long_steps` are there where they are few, and have been spread over their rounds.
+    for, `long_delays` those of `delay_ns`; `long_steps` are there where they are few, and have been spread over their rounds. `start` is
+    which start of the script each round is of, from 0 on, of shape (rounds,).
     """
 
     steps: int
@@ -35,6 +36,7 @@ class Rounds:
     delay_known: NDArray[np.bool_]
     long_parts: LongParts
     long_delays: LongParts
+    start: Ints
     long_steps: LongSteps | None = None
 
     def evened(self, arms: Collection[int]) -> Rounds:
@@ -115,6 +117,7 @@ def sum_rounds(steps: ExperimentSteps, plan: Plan, floors: Mapping[int, float] |
         delay_known=where.laid_out(summed((steps.delay_ns < 0).astype(np.int64), counted) == 0),
         long_parts=parts(long_ns),
         long_delays=parts(np.where(long_ns > 0, np.clip(steps.delay_ns, 0, long_ns), 0.0)),
+        start=np.searchsorted(np.asarray(plan.begins, dtype=np.int64), np.arange(len(where)), side="right").astype(np.int64),
     )
 
 
@@ -141,6 +144,9 @@ class _Layout:
     def __init__(self, order: NDArray[np.int64], arms: int) -> None:
         self._shape = (-(-len(order) // arms), arms)
         self._at = (np.arange(len(order)) // arms, order)
+
+    def __len__(self) -> int:
+        return self._shape[0]
 
     def laid_out(self, per_block: NDArray[Any]) -> NDArray[Any]:
         table = np.zeros(self._shape, dtype=per_block.dtype)

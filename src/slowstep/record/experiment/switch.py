@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from slowstep.record.experiment.always import Always
-from slowstep.record.experiment.blocks import Blocks
+from slowstep.record.experiment.blocks import LOSS_NOT_FINITE, Blocks
 from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_place
@@ -47,7 +47,7 @@ class Switch:
         self._alone = os.getpid()
         self._samples = -1
         self._delay_ns = -1
-        self._is_request = self._is_inside = self._is_closed = self._has_plan = False
+        self._is_request = self._is_inside = self._is_closed = self._has_plan = self._had_plan = False
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
         self._answer: IsFinite | None = None
@@ -130,7 +130,8 @@ class Switch:
     def _walk(self, *, is_request: bool) -> None:
         self._always.boundary(now())
         if (plan := self._new_plan()) is not None:
-            walker, self._walker, self._has_plan = self._walker, None, True
+            walker, self._walker = self._walker, None
+            self._has_plan = self._had_plan = True
             if walker is not None:
                 walker.close()
             self._is_request = is_request
@@ -170,6 +171,10 @@ class Switch:
     def _hear(self) -> None:
         """Take the answer once a device has given it."""
         if self._answer is not None and (finite := self._answer()) is not None:
+            if self._is_finite and not finite and not self._had_plan:
+                # Said before a plan too: a script that ends without one is not to be started again, for a lever would be blamed then.
+                self._recorder.ensure_open()
+                self._recorder.health(LOSS_NOT_FINITE)
             self._is_finite, self._answer = finite, None
 
     def _new_plan(self) -> dict[str, Any] | None:

@@ -39,14 +39,18 @@ def remove_leftovers(folder: str) -> bool:
 
 
 def remove_leftovers_in(parent: str, *, but: str) -> None:
-    """The same in every recording of a folder of recordings but one."""
-    try:
-        folders = [entry.path for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return
-    for folder in folders:
+    """The same in every recording of a folder of recordings but one, and in those of later starts below them."""
+    for folder in _folders_in(parent):
         if folder != but:
-            remove_leftovers(folder)
+            for place in (folder, *_folders_in(os.path.join(folder, contract.LATER_STARTS_FOLDER))):
+                remove_leftovers(place)
+
+
+def _folders_in(parent: str) -> list[str]:
+    try:
+        return [entry.path for entry in os.scandir(parent) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
 def _has_leftovers(folder: str) -> bool:

@@ -1,8 +1,10 @@
-"""What slowstep costs beside the hooks, so that the report can print it: its own process, or its own thread in the training."""
+"""What slowstep costs beside the hooks, so that the report can print it: its thread that reads monitors, in a process of its own or not.
+
+What else that process does is no cost of recording: `slowstep prove` diagnoses and estimates in it while the training goes on.
+"""
 
 from __future__ import annotations
 
-import os
 import time
 
 from slowstep.record.monitors import Monitor, MonitoredCommand, Reader, Reading
@@ -10,19 +12,16 @@ from slowstep.record.writing import format as contract
 
 
 class CostReader(Reader):
-    """CPU time that this process (or, inside a training, the calling thread) has used since it began, in ns."""
-
-    def __init__(self, *, in_training: bool) -> None:
-        self._clock = time.thread_time_ns if in_training else time.process_time_ns
+    """CPU time that the calling thread has used since it began, in ns."""
 
     def read(self, now_ns: int) -> list[Reading]:
         """One reading: a own CPU ns."""
-        return [(contract.READING_COST, self._clock(), 0, 0, 0)]
+        return [(contract.READING_COST, time.thread_time_ns(), 0, 0, 0)]
 
 
 def open_cost(place: MonitoredCommand) -> Reader:
     """Begin reading; possible everywhere."""
-    return CostReader(in_training=place.root == os.getpid())
+    return CostReader()
 
 
 MONITOR = Monitor(name="cost", open=open_cost)

@@ -82,7 +82,7 @@ MODES: Final = 30  # mark: a which of record/timing/modes.py are on, b which wer
 GRAPH: Final = 31
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
-READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulative
+READING_COST: Final = 33  # a CPU ns that the thread which reads monitors has used, cumulative
 # Of readings `thread` is an index: of a process (its pid), disk, device or resource; 0 where there is one only. -1 is unknown or none.
 READING_DELAY: Final = 34  # a run-queue delay ns of the threads watched, cumulative, b threads watched, c threads of the tree
 READING_IO: Final = 35  # of the tree, cumulative: a bytes that read calls returned, b bytes from storage, c bytes to storage
@@ -151,6 +151,8 @@ CONTROL_VOTES: Final = 1024  # the rest of the page: what the ranks of a job agr
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that it is for;
 # the other ranks of its job walk it as well.
 PLAN_FILE: Final = "plan.json"
+# Below the recording of an experiment's first start: those of later ones, by their number.
+LATER_STARTS_FOLDER: Final = "later-starts"
 # What was asked for and how it ended; its `until_ns` is where the recording for the diagnosis ends (CLOCK_MONOTONIC).
 EXPERIMENT_FILE: Final = "experiment.json"
 PLAN_NONE: Final = 0

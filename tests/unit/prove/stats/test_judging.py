@@ -9,7 +9,7 @@ import pytest
 from slowstep.prove.stats.design import MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import RESAMPLES, Interval, LogRatio, student_pivots
-from slowstep.prove.stats.judging import WORTH, holm, is_precise, is_trustworthy, judge, judge_all, refuted_under, seen_from
+from slowstep.prove.stats.judging import WORTH, holm, is_precise, is_trustworthy, judge, judge_all, level_spent, refuted_under, seen_from
 
 ROUNDS = 12
 
@@ -59,19 +59,44 @@ def test_verdicts_follow_the_ends_of_the_interval(low, high, predicted_low, verd
     assert judge(interval, rounds=ROUNDS, predicted_low=predicted_low) == verdict
 
 
-def test_few_rounds_prove_nothing():
-    assert judge(Interval(value=2.0, low=1.9, high=2.1), rounds=7) == "cannot distinguish"
+def test_too_few_rounds_for_an_interval_say_nothing():
+    assert judge(Interval(value=2.0, low=1.9, high=2.1), rounds=3) == "cannot distinguish"
 
 
-def test_with_few_rounds_no_gain_would_be_seen_however_narrow_the_interval_is():
-    (few,), (enough,) = (
-        judge_all({2: replace(_estimate(2, 2.0, 0.01), rounds=rounds)}).values() for rounds in (MIN_ROUNDS - 1, MIN_ROUNDS)
-    )
+def test_few_rounds_refute_nothing():
+    shown = {rounds: judge(Interval(value=1.0, low=0.99, high=1.01), rounds=rounds) for rounds in (7, 8)}
 
-    assert (few.verdict, few.seen_from) == ("cannot distinguish", math.inf)
-    assert few.interval == enough.interval
+    assert shown == {7: "cannot distinguish", 8: "refuted"}
+
+
+def test_the_level_of_few_rounds_is_what_is_spent_by_then():
+    # Lan and DeMets, one-sided 2.5 %: 0.15 % with half of the rounds.
+    found = [0.025 * level_spent(rounds) for rounds in range(4, 10)]
+
+    assert found == pytest.approx([0.0015, 0.0046, 0.0097, 0.0166, 0.025, 0.025], abs=1e-4)
+
+
+def test_few_rounds_prove_what_is_clear_and_no_more():
+    clear, unclear = (judge_all({2: _estimate(2, gain, 0.07, rounds=4)})[2] for gain in (5.8, 1.5))
+
+    # Both are above 1.03 by the usual interval; Student's t with 3 degrees of freedom is 9.7 at the level of 4 rounds.
+    assert _estimate(2, 1.5, 0.07, rounds=4).wall.low > WORTH
+    assert (clear.verdict, unclear.verdict) == ("proved", "cannot distinguish")
+    assert 5.8 / clear.interval.low == pytest.approx(math.exp(9.7 * 0.07), rel=0.05)
+    assert (clear.seen_from, clear.may_refute) == (math.inf, False)
+
+
+def test_an_unclear_lever_of_few_rounds_does_not_hold_back_another():
+    both = judge_all({2: _estimate(2, 1.5, 0.07, rounds=4), 3: _estimate(3, 1.5, 0.07, rounds=8)})
+
+    assert {arm: each.verdict for arm, each in both.items()} == {2: "cannot distinguish", 3: "proved"}
+
+
+def test_with_as_many_rounds_as_a_verdict_takes_it_is_told_what_would_be_seen():
+    (enough,) = judge_all({2: replace(_estimate(2, 2.0, 0.01), rounds=MIN_ROUNDS)}).values()
+
+    assert (enough.verdict, enough.may_refute) == ("proved", True)
     assert enough.seen_from < 1.1
-    assert judge(Interval(value=2.0, low=1.9, high=2.1), rounds=8) == "proved"
 
 
 def test_without_levers_there_is_nothing_to_judge():
@@ -172,6 +197,12 @@ def test_precision_needs_every_interval_and_enough_rounds():
     assert is_precise({2: narrow}, 0.05)
     assert not is_precise({2: narrow, 3: wide}, 0.05)
     assert not is_precise({2: _estimate(2, 3.0, 0.001, rounds=7)}, 0.05)
+
+
+def test_of_two_starts_nothing_is_precise():
+    found = [is_precise({2: replace(_estimate(2, 3.0, 0.001), starts=starts)}, 0.05) for starts in (1, 2, 3)]
+
+    assert found == [True, False, True]
 
 
 def test_the_control_may_be_wider_and_needs_its_rounds_all_the_same():

@@ -151,3 +151,16 @@ train(look, steps=60)
     assert said(ran, "failed") == []
     assert len({record.a for record in steps_of(ran, 2)}) == 3
     assert "loss-not-finite" in {note["name"] for note in ran.trainer.noted("health")}
+
+
+def test_that_the_own_loss_was_not_finite_is_said_where_no_plan_came(server: Server, tmp_path: Path) -> None:
+    for name in ("whole", "own"):
+        (tmp_path / name).mkdir()
+    spoilt = "bad.__code__, scored.__code__ = scored.__code__, bad.__code__\n"
+    whole, own = (
+        run_planned(server, tmp_path / name, PLANNED + before + "train(lambda *_: None, steps=80)\n", blocks=(), steps=3, is_posted=False)
+        for name, before in (("whole", ""), ("own", spoilt))
+    )
+
+    assert [note["name"] for note in own.trainer.noted("health") if note["name"] == "loss-not-finite"] == ["loss-not-finite"]
+    assert not [note for note in whole.trainer.noted("health") if note["name"] == "loss-not-finite"]

@@ -121,3 +121,11 @@ def test_the_next_recording_beside_it_removes_them(tmp_path: Path, dead: int, mo
 
     assert leftovers(killed) == set()
     assert leftovers(living) == {"inject", "control"}
+
+
+def test_they_are_removed_from_later_starts_of_a_script_as_well(tmp_path: Path, dead: int) -> None:
+    later = left_behind(tmp_path / "run" / contract.LATER_STARTS_FOLDER / "2", dead)
+
+    create_folder(parent=str(tmp_path), stem="next")
+
+    assert leftovers(later) == set()

@@ -1,0 +1,48 @@
+"""What differs from start to start of a script, beside what differs from round to round of each. Pure.
+
+An analysis of variance with one random factor (H. Scheffe, The Analysis of Variance, 1959, ch. 7): with n rounds in k starts the mean
+squares between and within starts tell the component that is the starts' own, and F. Satterthwaite (An approximate distribution of estimates
+of variance components, Biometrics Bulletin 2, 1946) how many degrees of freedom the variance of the mean has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Before so many starts nothing that is narrow is believed: that two are alike is chance too often (benchmarks/coverage_restarts.py).
+FEWEST_STARTS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BetweenStarts:
+    """The variance of the mean over starts, the starts' own component in it, and its degrees of freedom."""
+
+    variance: float
+    freedom: int
+
+
+def between_starts(of_rounds: NDArray[np.float64], start: NDArray[np.int64]) -> BetweenStarts | None:
+    """Of what each round is off, shape (rounds,), and the start that it is of.
+
+    None where starts differ no more than rounds do, and where there is one start, or no start with a second round.
+    """
+    _, at, rounds = np.unique(start, return_inverse=True, return_counts=True)
+    n, k = len(of_rounds), len(rounds)
+    if k < 2 or n == k:
+        return None
+    off = of_rounds - of_rounds.mean()
+    means = np.bincount(at, weights=off) / rounds
+    within = float(np.square(off - means[at]).sum()) / (n - k)
+    between = float((rounds * np.square(means)).sum()) / (k - 1)
+    if between <= within:
+        return None
+    # Mean squares between starts hold their own component as often as an average start has rounds.
+    squares = float(np.square(rounds).sum())
+    share = squares / n**2 * (k - 1) / (n - squares / n)
+    parts = share * between, (1 / n - share) * within
+    variance = sum(parts)
+    freedom = variance**2 / (parts[0] ** 2 / (k - 1) + parts[1] ** 2 / (n - k))
+    return BetweenStarts(variance=variance, freedom=max(int(freedom), 1))

@@ -1,0 +1,65 @@
+"""Several starts of a script as one experiment: the rounds of each behind those of the one before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from slowstep.prove.stats.effects import EFFECT, last_effects
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.readings import ExperimentSteps, after_each_other
+
+# Its number, in what a lever notes of one.
+_BLOCK: Final = "block"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartedPlan:
+    """The plan that one start walked, or several as one, the steps of it, and what levers noted meanwhile."""
+
+    plan: Plan
+    steps: ExperimentSteps
+    notes: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that were begun. What the last one lacks is in no estimate."""
+        return 0 if not len(self.steps.block) else int(self.steps.block.max()) // len(self.plan.arms) + 1
+
+    def followed_by(self, plan: Plan) -> Plan:
+        """The plan of all, where the next start walks this one: of the same arms, in blocks of as many steps."""
+        blocks = self.plan.blocks[: self._begun]
+        begins = (*self.plan.begins, self.rounds) if self.rounds else ()
+        return replace(self.plan, blocks=(*blocks, *plan.blocks), begins=begins, process=None)
+
+    def with_next(self, start: StartedPlan) -> StartedPlan:
+        """Both as one."""
+        shifted = replace(start.steps, block=start.steps.block + self._begun)
+        return StartedPlan(
+            plan=self.followed_by(start.plan),
+            steps=after_each_other(self.steps, shifted),
+            notes=(*self.notes, *_later(start.notes, self._begun, last_effects(self.notes))),
+        )
+
+    @property
+    def _begun(self) -> int:
+        """Blocks of those rounds."""
+        return self.rounds * len(self.plan.arms)
+
+
+def as_one(starts: Sequence[StartedPlan]) -> StartedPlan:
+    """All of them, of which there is one at least."""
+    first, *later = starts
+    for start in later:
+        first = first.with_next(start)
+    return first
+
+
+def _later(notes: Iterable[Mapping[str, Any]], blocks: int, effects: Mapping[int, int]) -> Iterable[Mapping[str, Any]]:
+    """What a later process noted, whose blocks and effects count on from those before it."""
+    for note in notes:
+        more: dict[str, Any] = {_BLOCK: note[_BLOCK] + blocks} if isinstance(note.get(_BLOCK), int) else {}
+        if note.get("state") == EFFECT and isinstance(note.get("arm"), int):
+            more["effect"] = int(note.get("effect") or 0) + effects.get(note["arm"], 0)
+        yield {**note, **more}

@@ -1,0 +1,163 @@
+"""Starts a script again that ended before its experiment did: until the gains are known, the budget is used up, or it comes no further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from slowstep.errors import SlowstepError
+from slowstep.prove.executor import Ending, Executor, surely_ended
+from slowstep.prove.experiment import BUDGET_SPENT, CUT_SHORT, INTERRUPTED, SCRIPT_ENDED, Experiment, ScriptStart
+from slowstep.prove.first_updates import NeverTrained
+from slowstep.prove.later_start import LaterStart, StartCost, drawn_anew, warmed_up
+from slowstep.prove.outcome import ExperimentOutcome, Interim
+from slowstep.prove.stats.between_starts import FEWEST_STARTS
+from slowstep.prove.stats.design import AS_IS, FIRST
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.rounds import sum_rounds
+from slowstep.prove.stats.starts import StartedPlan
+from slowstep.record.experiment.blocks import LOSS_NOT_FINITE
+from slowstep.units import format_count, format_duration
+from slowstep.workflow.prove_told import ProveTold
+
+ReportDict = dict[str, Any]
+# Makes a start ready that has this number, in a sandbox of its own.
+MakeStart = Callable[[int], Executor]
+# Has a training walk a plan for so many seconds at most, and tells how it stands.
+Walk = Callable[[Executor, Plan, float, Callable[[Interim], None]], ExperimentOutcome]
+
+AGAIN: Final = "The script ended after {steps}, before the gains were known: it is started again until they are, for {left} at most"
+NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again"
+NO_ROUND: Final = "ended before a lever and the training as it is were tested both"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """How far the starts came until now: the rounds of all of them, what is left of the budget, how the last one ended, and by what.
+
+    `goes_on`: another start may come further. `walked` is the last one that came to a plan; `outcome` what all together have measured.
+    """
+
+    rounds: StartedPlan
+    left_s: float
+    ending: Ending
+    starts: tuple[ScriptStart, ...]
+    goes_on: bool
+    ended_by: str = SCRIPT_ENDED
+    walked: Executor | None = None
+    outcome: ExperimentOutcome | None = None
+
+
+class LaterStarts:
+    """Makes them, one after the other. The clock and sleeping are injected, and `start_s` is how long first updates are waited for."""
+
+    def __init__(
+        self,
+        make: MakeStart,
+        walk: Walk,
+        told: ProveTold,
+        *,
+        say: Callable[[str], None],
+        start_s: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._make, self._walk, self._told, self._say = make, walk, told, say
+        self._start_s, self._clock, self._sleep = start_s, clock, sleep
+
+    def go_on(self, plan: Plan, cost: StartCost, first: Reached) -> Reached:
+        """From what the first start has reached to what all have. Every start is ended when the next one begins, and at the end."""
+        reached, budget_s = first, first.left_s
+        steps = format_count(first.starts[0].updates, "step")
+        self._say(AGAIN.format(steps=steps, left=format_duration(first.left_s * 1e9)))
+        while reached.goes_on:
+            if reached.left_s < cost.worth_s(plan):
+                return replace(reached, ended_by=BUDGET_SPENT)
+            reached = self._one(plan, cost, reached, budget_s)
+        return reached
+
+    def _one(self, plan: Plan, cost: StartCost, before: Reached, budget_s: float) -> Reached:
+        """One more start, to its end."""
+        number, began_s = len(before.starts) + 1, self._clock()
+        later: LaterStart | None = None
+        try:
+            later = LaterStart(self._make(number), before.rounds, drawn_anew(plan, number))
+            later.start()
+            is_warm = self._warm(later, cost, number)
+        except KeyboardInterrupt:
+            return self._come_to_nothing(later, before, INTERRUPTED, None)
+        except (SlowstepError, OSError, NeverTrained) as error:
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, f"came to nothing ({error})")
+        if not is_warm:
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, "ended before it was warmed up")
+        return self._walked(later, before, before.left_s - (self._clock() - began_s), budget_s, cost)
+
+    def _warm(self, executor: Executor, cost: StartCost, number: int) -> bool:
+        progress = warmed_up(
+            executor,
+            cost.warmup_steps,
+            self._start_s,
+            tell=lambda progress: self._told.started_again(number, progress),
+            clock=self._clock,
+            sleep=self._sleep,
+        )
+        return progress is not None
+
+    def _walked(self, later: LaterStart, before: Reached, left_s: float, budget_s: float, cost: StartCost) -> Reached:
+        """A start that is warm has its rounds. The second that has any leaves time for a third: two do not tell how much starts differ."""
+        number, spent_s = len(before.starts) + 1, budget_s - left_s
+        plan = before.rounds.followed_by(later.own)
+        is_second = sum(start.rounds > 0 for start in before.starts) + 1 == FEWEST_STARTS - 1
+        share_s = left_s / 2 if is_second and left_s / 2 >= cost.worth_s(later.own) else left_s
+
+        def tell(interim: Interim) -> None:
+            self._told.testing(plan, replace(interim, seconds=interim.seconds + spent_s), budget_s, start=number)
+
+        outcome = self._walk(later, plan, share_s, tell)
+        gained = whole_rounds(later.so_far) - whole_rounds(before.rounds)
+        came_to_its_end = outcome.ended_by == SCRIPT_ENDED and outcome.ending.exit_code == 0
+        if came_to_its_end and not gained:
+            self._say(NO_FURTHER.format(number=number, why=NO_ROUND))
+        return Reached(
+            rounds=later.so_far,
+            left_s=max(left_s - outcome.seconds, 0.0),
+            ending=outcome.ending,
+            starts=(*before.starts, ScriptStart(updates=later.poll().updates, rounds=gained, came_to_its_end=came_to_its_end)),
+            goes_on=(came_to_its_end and gained > 0) or (outcome.ended_by == BUDGET_SPENT and share_s < left_s),
+            ended_by=outcome.ended_by,
+            walked=later,
+            outcome=outcome,
+        )
+
+    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
+        """A start that measured nothing, in which no lever was on: what was known before stands."""
+        ending = before.ending if later is None else surely_ended(later)
+        if why is not None:
+            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
+        ended_by = CUT_SHORT if ending.problem else ended_by
+        return replace(before, goes_on=False, ended_by=ended_by, ending=ending, walked=later or before.walked)
+
+
+def whole_rounds(started: StartedPlan) -> int:
+    """The rounds in which both the training as it is and a lever have a whole block: others tell of no gain."""
+    whole = sum_rounds(started.steps, started.plan).whole
+    return int((whole[:, AS_IS] & whole[:, FIRST:].any(axis=1)).sum())
+
+
+def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending, health: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps.
+
+    Not where its own loss was not finite, by the notes of its `health`: another start would take that for a lever's doing.
+    """
+    if experiment.ended_by != SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
+        return False
+    is_spoilt = any(note.get("name") == LOSS_NOT_FINITE.name for note in health)
+    return not is_spoilt and report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
+
+
+def cost_of_start(report: ReportDict) -> StartCost:
+    """What a later start takes before it measures, by the first one."""
+    run = report["run"]
+    step_ms = 1000.0 / report["throughput"]["steps_per_s"]
+    return StartCost(startup_s=run["startup_s"] or 0.0, warmup_steps=run["warmup_steps"] or 0, step_ms=step_ms)
