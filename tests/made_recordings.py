@@ -24,6 +24,7 @@ DATA = "/home/user/project/data.py"
 LIBRARY = "/usr/lib/python3.11/site-packages/torch"
 FETCH_FRAME = (f"{LIBRARY}/utils/data/_utils/fetch.py", "fetch", 40, 52)
 LOOP = (SCRIPT, "main", 10, 30)
+ENGINE = (f"{LIBRARY}/autograd/graph.py", "_engine_run_backward", 900, 910)
 INPUT_LINE, FORWARD_LINE = 24, 26
 
 
@@ -70,6 +71,7 @@ class Training:
     foreign_cores: float = 0.0
     stolen_cores: float = 0.0
     stack_period_ms: float = 50.0
+    engine_calls: tuple[tuple[str, str, int, int], ...] | None = None  # what stacks inside backward stand in; None: none is taken there
     drop_training_frame: bool = False
     input_code: Mapping[str, Any] = field(default_factory=dict)  # classes of what the loader reads, and functions that made it
     collate: str = "default_collate"
@@ -496,6 +498,8 @@ class _Simulation:
         forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + stall + delay
         called = (f"{LIBRARY}/nn/modules/module.py", "_call_impl", 1, 2)
         self._stacks(self.now, self.now + forward, [(*LOOP[:3], FORWARD_LINE), called, (SCRIPT, "forward", 50, 52)])
+        if self.t.engine_calls is not None:
+            self._stacks(self.now + forward, self.now + forward + backward, [LOOP, ENGINE, *self.t.engine_calls])
         self.trainer.event(fmt.BACKWARD, self.now + forward, self.now + forward + backward, thread=TRAINER_THREAD)
         self.now += forward + backward
         self.cpu += work + stall

@@ -25,7 +25,7 @@ from slowstep.analyses.compute.compute_topic import ComputeTopic
 from slowstep.analyses.compute.dispatched import find_dispatched
 from slowstep.analyses.compute.embedding_tables import find_embedding_tables
 from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
-from slowstep.analyses.compute.in_backward import find_in_backward
+from slowstep.analyses.compute.in_backward import find_in_backward, runs_python
 from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
@@ -124,8 +124,8 @@ def _input_topic(found: RecordingAnalyses) -> InputTopic:
 def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
     """The steps' own work."""
     attempt, timeline, trainer, steps = found.attempt, found.timeline, found.trainer, found.steps
-    in_backward = attempt(find_in_backward, trainer, steps, found.stacks)
-    pass_work = attempt(find_pass_work, timeline, trainer, found.work, in_backward)
+    calls_python = attempt(runs_python, trainer, steps, found.stacks)
+    pass_work = attempt(find_pass_work, timeline, trainer, found.work, calls_python)
     return ComputeTopic(
         device=found.device,
         work=found.work,
@@ -133,7 +133,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         trainer_cpu_ns=found.trainer_cpu_ns,
         before_update=attempt(find_before_update, trainer, steps, found.stacks),
         own_update=attempt(find_own_update, timeline, trainer, steps, found.stacks),
-        in_backward=in_backward,
+        in_backward=attempt(find_in_backward, trainer, steps, found.stacks),
         blocked=attempt(
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns
         ),

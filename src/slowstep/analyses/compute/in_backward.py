@@ -18,7 +18,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
-from slowstep.timeline.intervals import overlap_ns
+from slowstep.timeline.intervals import Ints, overlap_ns
 from slowstep.timeline.timeline import Frame
 
 # Autograd's engine: what Python code has below it is called by a node of the graph, or by a hook.
@@ -37,10 +37,8 @@ class InBackward:
 
 def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackward | None:
     """The hook with most stacks; None with too few stacks, or where none stands in one."""
-    backward = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
-    start, end = backward["start_ns"].to_numpy(), backward["end_ns"].to_numpy()
-    taken = inside(stacks, start, end)
-    taken = taken[np.isin(taken, inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:]))]
+    start, end = _passes(trainer)
+    taken = _taken(steps, stacks, start, end)
     if len(taken) < FEWEST_STACKS:
         return None
     held: Counter[LoopCall] = Counter()
@@ -57,14 +55,42 @@ def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackwa
     return InBackward(name=most.label(trainer.facts.script), share=weight_ns / max(whole, 1.0) * within / max(last - first, 1))
 
 
+def runs_python(trainer: Trainer, steps: Steps, stacks: Stacks) -> bool | None:
+    """Whether autograd's engine calls Python code: hooks, functions of the script's own, forwards that are computed again.
+
+    None with too few stacks to say that it does not.
+    """
+    taken = _taken(steps, stacks, *_passes(trainer))
+    if any(_below_engine(path) for _, path in stacks.paths(taken.tolist())):
+        return True
+    return None if len(taken) < FEWEST_STACKS else False
+
+
+def _passes(trainer: Trainer) -> tuple[Ints, Ints]:
+    """Begin and end (ns) of each backward pass."""
+    backward = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
+    return backward["start_ns"].to_numpy(), backward["end_ns"].to_numpy()
+
+
+def _taken(steps: Steps, stacks: Stacks, start: Ints, end: Ints) -> Ints:
+    """Which stacks of the window stand in these passes."""
+    taken = inside(stacks, start, end)
+    return taken[np.isin(taken, inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:]))]
+
+
+def _below_engine(path: Path) -> Path:
+    """What the engine has called."""
+    at = max((depth for depth, frame in enumerate(path) if frame.function.endswith(_ENGINE)), default=len(path))
+    return path[at + 1 :]
+
+
 def hook_of(path: Path) -> Frame | None:
     """The function of the user's that a stack inside backward stands in, where a hook called it; of a lambda or a list what that calls.
 
     The backward of a `torch.autograd.Function`, a forward that is computed again and what compiled code does are the model's; and an update
     inside backward (`register_post_accumulate_grad_hook`) is part of the training.
     """
-    at = max((depth for depth, frame in enumerate(path) if frame.function.endswith(_ENGINE)), default=len(path))
-    below = path[at + 1 :]
+    below = _below_engine(path)
     called = below[next((depth for depth, frame in enumerate(below) if not _HOOKS.search(frame.file)), len(below)) :]
     if not called or COMPUTING.search(called[0].file) or any(OPTIMIZERS.search(frame.file) for frame in called):
         return None

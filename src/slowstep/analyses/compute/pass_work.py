@@ -1,7 +1,8 @@
 """What of backward passes grows with the samples at most, by what their operations compute; the rest is there for any batch size.
 
-Nothing is known where a graph holds an operation whose work no shape tells, where hooks of the user's run inside of a pass, where other
-ranks are waited for, or where a loop over the samples may have made the graph: that of a larger batch has more operations then.
+Nothing is known where a graph holds an operation whose work no shape tells, where Python runs inside of a pass (hooks, a forward that is
+computed again) or it is not known that none does, where other ranks are waited for, or where a loop over the samples may have made the
+graph: that of a larger batch has more operations then.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.calibration import computing
@@ -43,10 +43,13 @@ class PassWork:
         )
 
 
-def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, in_backward: InBackward | None) -> PassWork | None:
-    """The most of all looks; None where a pass may do what its graph does not tell."""
+def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, calls_python: bool | None) -> PassWork | None:
+    """The most of all looks; None where a pass may do what its graph does not tell.
+
+    `calls_python`: whether autograd's engine does; None where that is not known.
+    """
     looks = timeline.table("graph_work").filter(pl.col("process") == trainer.process)
-    is_told = not work.modes and in_backward is None and (trainer.facts.world_size or 1) == 1
+    is_told = not work.modes and calls_python is False and (trainer.facts.world_size or 1) == 1
     if looks.is_empty() or (looks["unknown"].list.len() > 0).any() or not is_told:
         return None
     return PassWork(

@@ -7,21 +7,19 @@ from pathlib import Path
 import pytest
 
 from made_events import Events, at
-from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from made_recordings import ENGINE, LIBRARY, LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing import format as fmt
 
 Place = tuple[str, str, int, int]
-TORCH = "/usr/lib/python3.11/site-packages/torch"
-ENGINE = (f"{TORCH}/autograd/graph.py", "_engine_run_backward", 900, 910)
 HOOK, LAMBDA = (SCRIPT, "History.log_stats", 60, 62), (SCRIPT, "History.__init__.<locals>.<lambda>", 50, 51)
 LISTED = (SCRIPT, "History.__init__.<locals>.<lambda>.<locals>.<listcomp>", 51, 51)
 NUMPY = ("/usr/lib/python3.11/site-packages/numpy/histograms.py", "histogram", 700, 710)
-OF_MODULES = (f"{TORCH}/utils/hooks.py", "BackwardHook.setup_output_hook.<locals>.fn", 200, 210)
-FUNCTION, ITS_BACKWARD = (f"{TORCH}/autograd/function.py", "BackwardCFunction.apply", 290, 300), (SCRIPT, "Swish.backward", 30, 31)
-AGAIN, FORWARD = (f"{TORCH}/utils/checkpoint.py", "unpack_hook", 1100, 1110), (SCRIPT, "Block.forward", 40, 41)
-UPDATE = (f"{TORCH}/optim/sgd.py", "SGD.step", 100, 110)
+OF_MODULES = (f"{LIBRARY}/utils/hooks.py", "BackwardHook.setup_output_hook.<locals>.fn", 200, 210)
+FUNCTION, ITS_BACKWARD = (f"{LIBRARY}/autograd/function.py", "BackwardCFunction.apply", 290, 300), (SCRIPT, "Swish.backward", 30, 31)
+AGAIN, FORWARD = (f"{LIBRARY}/utils/checkpoint.py", "unpack_hook", 1100, 1110), (SCRIPT, "Block.forward", 40, 41)
+UPDATE = (f"{LIBRARY}/optim/sgd.py", "SGD.step", 100, 110)
 
 
 def _found(folder: Path, *called: Place, tenths: int) -> InBackward | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from made_recordings import MS, Training, make_recording
+from made_recordings import LIBRARY, MS, SCRIPT, Training, make_recording
 from slowstep.analyses.compute.fixed_cost import FORWARD_LOW, FixedCost
 from slowstep.analyses.compute.pass_work import MOST_NS, PassWork
 from slowstep.analyses.measure_recording import measure_recording
@@ -16,10 +16,13 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.parts import PartKind
 from slowstep.sources.recording import SOURCE
 
+CHECKPOINT = (f"{LIBRARY}/utils/checkpoint.py", "unpack_hook", 1100, 1110)
+
 
 def _measured(folder: Path, **changes: Any) -> Measurements:
-    # Batches of 8; the optimizer takes 1 ms.
-    return measure_recording(SOURCE.read(make_recording(folder, Training(**{"workers": 2, "fixed_ms": 10, "batch_size": 8, **changes}))))
+    # Batches of 8; the optimizer takes 1 ms, and the engine calls no Python.
+    usual = {"workers": 2, "fixed_ms": 10, "batch_size": 8, "engine_calls": ()}
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**{**usual, **changes}))))
 
 
 def _cost(folder: Path, **changes: Any) -> FixedCost:
@@ -48,10 +51,16 @@ def test_a_pass_that_computes_as_much_as_its_time_has_no_fixed_part(tmp_path):
         {"work": {"parts": [[8]]}},
         {"work": {"weights": [[8, 1]]}},
         {"work": {}, "batch_size": 1},
+        {"work": {}, "engine_calls": (CHECKPOINT, (SCRIPT, "Block.forward", 40, 41))},
+        {"work": {}, "engine_calls": ((SCRIPT, "History.log_stats", 60, 62),)},
+        {"work": {}, "engine_calls": None},
     ],
-    ids=["not looked at", "unknown operations", "samples one by one", "weights for each sample", "one sample"],
-)
-def test_what_may_grow_with_the_samples_by_more_operations_bounds_nothing(tmp_path, changes):
+    ids=[
+        "not looked at", "unknown operations", "samples one by one", "weights for each sample", "one sample",
+        "a forward that is computed again", "a hook", "not known what the engine calls",
+    ],
+)  # fmt: skip
+def test_what_may_grow_with_the_samples_and_is_in_no_graph_bounds_nothing(tmp_path, changes):
     assert _cost(tmp_path, **changes).low_ns == pytest.approx(1 * MS)
 
 
