@@ -36,9 +36,9 @@ ANALYSES = {
     "steps/captures.py": "the profiler that took the captures of recordings which do not name it",
 }
 DIAGNOSIS = {
-    "rules/debug_mode_on.py": "the name of a mode, as recordings have it",
-    "rules/growing_step_time.py": "the names of evidence that reports have had since they count operations",
-    "rules/python_between_operations.py": "the name of evidence that reports have had since they count operations",
+    "rules/compute/debug_mode_on.py": "the name of a mode, as recordings have it",
+    "rules/over_time/growing_step_time.py": "the names of evidence that reports have had since they count operations",
+    "rules/compute/python_between_operations.py": "the name of evidence that reports have had since they count operations",
 }
 
 
