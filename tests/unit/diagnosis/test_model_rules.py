@@ -188,6 +188,15 @@ def test_one_operation_that_surely_holds_most_of_the_step_with_its_backward_leav
     assert bound.values["headroom"] == found.gain.headroom
 
 
+def test_one_operation_that_is_expected_to_hold_half_of_the_step_and_surely_a_quarter_leaves_it_open():
+    m = measurements(**of_call(low=0.18))
+
+    found = finding("dominant-module", m)
+    assert 0.25 < found.share_low < 0.5 < found.share
+    assert not found.advisory
+    assert diagnose(m).verdict.state == "undetermined"
+
+
 @pytest.mark.parametrize(
     "change", [{"is_one": False}, {"is_one": None}, {"low": 0.1}, {"low": 0.12, "window_share": 0.16, "share": 0.55}], ids=str
 )
