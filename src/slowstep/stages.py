@@ -18,8 +18,8 @@ STAGE_MEANING: Final[dict[str, str]] = {
     "compute": "forward, backward and optimizer, with the Python between them",
     "gradient_sharing": "collectives that the step waits for, and waiting for other ranks inside them",
     "d2h": "copies and read-backs from device to host that make the device run dry",
-    "output": "callbacks, metrics, validation, logging and plotting on the host, and Python's garbage collection",
-    "store": "writing checkpoints, event files and logs",
+    "output": "callbacks, metrics, validation, plotting and what is handed to loggers, on the host, and Python's garbage collection",
+    "store": "writing checkpoints, and what loggers write: event files and logs",
     UNATTRIBUTED: "time that nothing recorded can name",
 }
 
