@@ -23,8 +23,8 @@ from slowstep.analyses.compute.between_forwards import find_between_forwards
 from slowstep.analyses.compute.blocked import find_blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
 from slowstep.analyses.compute.dispatched import find_dispatched
-from slowstep.analyses.compute.embedding_tables import find_embedding_tables
-from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables, find_embedding_tables
+from slowstep.analyses.compute.fixed_cost import FixedCost, Passes, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward, runs_python
 from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
@@ -126,10 +126,12 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
     attempt, timeline, trainer, steps = found.attempt, found.timeline, found.trainer, found.steps
     calls_python = attempt(runs_python, trainer, steps, found.stacks)
     pass_work = attempt(find_pass_work, timeline, trainer, found.work, calls_python)
+    tables = attempt(find_embedding_tables, trainer)
+    passes = attempt(_passes, pass_work, tables, found.resources)
     return ComputeTopic(
         device=found.device,
         work=found.work,
-        fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, pass_work, found.load),
+        fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, passes, found.load),
         trainer_cpu_ns=found.trainer_cpu_ns,
         before_update=attempt(find_before_update, trainer, steps, found.stacks),
         own_update=attempt(find_own_update, timeline, trainer, steps, found.stacks),
@@ -139,7 +141,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         ),
         dispatched=attempt(find_dispatched, trainer, steps, found.ledger),
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, found.ledger, found.stacks),
-        tables=attempt(find_embedding_tables, trainer),
+        tables=tables,
     )
 
 
@@ -263,8 +265,16 @@ def _has_stacks(stacks: Stacks) -> bool:
     return len(stacks.time_ns) > 0
 
 
-def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, pass_work: PassWork | None, load: Load) -> FixedCost:
-    return find_fixed_cost(trainer, steps, ledger, pass_work, busy=load.busy)
+def _passes(work: PassWork | None, tables: EmbeddingTables | None, resources: Machine) -> Passes:
+    return Passes(
+        work=work,
+        are_sparse=tables is not None and any(table.is_sparse for table in tables.found),
+        queueing=0.0 if resources.threads == 1 else resources.queueing,
+    )
+
+
+def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, passes: Passes, load: Load) -> FixedCost:
+    return find_fixed_cost(trainer, steps, ledger, passes, busy=load.busy)
 
 
 def _stopped(suspensions: Suspensions, trainer: Trainer) -> tuple[int, float]:

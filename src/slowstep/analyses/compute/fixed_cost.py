@@ -4,8 +4,9 @@ Two sources. Where steps of different sizes were seen (the last batch of an epoc
 one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
 not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
 weight; where graphs tell what grows with the samples at most, the rest of backward is fixed, and forward is as short beside it as was ever
-measured. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed. Of whole updates that a
-framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what
+measured. Where that is more than the operations can cost, one of both is wrong, and it may be either. Where the optimizer calls a closure
+its time may be the script's own, and where gradients are sparse it grows with the rows of the batch: then it is not known to be fixed. Of
+whole updates that a framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what
 calibration/computing.py says.
 """
 
@@ -66,7 +67,18 @@ class FixedCost:
     varied: tuple[int, int] | None = None  # samples of the smallest and the largest steps, where their sizes were chosen
 
 
-def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, pass_work: PassWork | None, *, busy: bool) -> FixedCost:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passes:
+    """What is known of backward passes beside their length: the work that may grow with the samples, whether gradients are sparse, and how
+    many threads of the training queue for a core meanwhile, on average, where operations have several (None: not known).
+    """
+
+    work: PassWork | None = None
+    are_sparse: bool = False
+    queueing: float | None = 0.0
+
+
+def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, passes: Passes, *, busy: bool) -> FixedCost:
     """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
 
     On a `busy` machine every operation takes longer than what the bounds were measured for, and of a call that several threads work on
@@ -74,11 +86,12 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, pass_work: P
     """
     work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     # Inside a closure's call the script's own code may run.
-    optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of_parts(OPTIMIZER)
+    is_known = not (has_closures(trainer) or passes.are_sparse)
+    optimizer = ledger.of_parts(OPTIMIZER) if is_known else np.zeros(steps.count)
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, optimizer, typical)
-    bounds = _with_passes(bounds, trainer, ledger, pass_work)
+    bounds = _with_passes(bounds, trainer, ledger, passes)
     bounds = replace(bounds, low_ns=float(np.median(optimizer)), high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return replace(bounds, smaller=int(small.sum()), varied=varied)
@@ -114,13 +127,14 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
     )
 
 
-def _with_passes(bounds: FixedCost, trainer: Trainer, ledger: Ledger, work: PassWork | None) -> FixedCost:
+def _with_passes(bounds: FixedCost, trainer: Trainer, ledger: Ledger, passes: Passes) -> FixedCost:
     """With what of forward and backward does not grow with the samples."""
-    times = _backwards_per_step(trainer)
+    work, times = passes.work, _backwards_per_step(trainer)
     sizes = {round((bounds.samples or 0.0) / each) for each in (1, times)}
-    if work is None or any(map(work.may_loop_over, sizes)):
+    if work is None or passes.queueing is None or any(map(work.may_loop_over, sizes)):
         return bounds
-    backward = float(np.median(ledger.of("compute", PartKind.BACKWARD)))
+    # An operation is as slow as the last of its threads, and how long these wait for a core is known of all together.
+    backward = float(np.median(ledger.of("compute", PartKind.BACKWARD))) * (1 - min(passes.queueing, 1.0))
     forward = float(np.median(ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD)))
     if backward <= work.most_ns * times:
         return bounds
@@ -131,10 +145,12 @@ def _with_passes(bounds: FixedCost, trainer: Trainer, ledger: Ledger, work: Pass
         return min(bounds.low_ns + left + min(left / times * share, forward), bounds.step_ns)
 
     low, usual = fixed(work.most_ns, FORWARD_LOW), fixed(work.usual_ns, FORWARD_USUAL)
-    high = None if bounds.high_ns is None else max(bounds.high_ns, low)
+    high = bounds.high_ns
+    if high is not None and low > high:
+        return replace(bounds, high_ns=low)
     likely = None if bounds.likely_ns is None or high is None else min(max(bounds.likely_ns, usual), high)
     source = "bounds from the optimizer's time, the number of operations and what they compute"
-    return replace(bounds, low_ns=low, likely_ns=likely, high_ns=high, source=source)
+    return replace(bounds, low_ns=low, likely_ns=likely, source=source)
 
 
 _Range = tuple[float, float | None, float | None]  # ns at least, usually and at most

@@ -7,7 +7,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS, Training, make_recording
-from slowstep.analyses.compute.fixed_cost import CALL, ELEMENT, OPERATION, FixedCost, find_fixed_cost
+from slowstep.analyses.compute.fixed_cost import CALL, ELEMENT, OPERATION, FixedCost, Passes, find_fixed_cost
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
@@ -69,7 +69,7 @@ def _cost_of_calls(folder: Path, *notes: dict[str, Any], busy: bool = False, **f
         events.wait(20 * k, 20 * k + 1, k)
         events.update(20 * k + 1, 20 * k + 19)
     m = measure_recording(events.timeline())
-    return find_fixed_cost(m.trainer, m.steps, m.ledger, None, busy=busy)
+    return find_fixed_cost(m.trainer, m.steps, m.ledger, Passes(), busy=busy)
 
 
 def test_on_a_busy_machine_operations_bound_nothing(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from made_recordings import LIBRARY, MS, SCRIPT, Training, make_recording
-from slowstep.analyses.compute.fixed_cost import FORWARD_LOW, FixedCost
+from slowstep.analyses.compute.fixed_cost import FORWARD_LOW, FixedCost, Passes, find_fixed_cost
 from slowstep.analyses.compute.pass_work import MOST_NS, PassWork
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -19,9 +19,16 @@ from slowstep.sources.recording import SOURCE
 CHECKPOINT = (f"{LIBRARY}/utils/checkpoint.py", "unpack_hook", 1100, 1110)
 
 
+def _work(**of: Any) -> PassWork:
+    return PassWork(**{"usual_ns": 0.0, "most_ns": 0.0, "whole": 1, "parts": (), "weights": (), **of})
+
+
+QUICK = _work()
+
+
 def _measured(folder: Path, **changes: Any) -> Measurements:
     # Batches of 8; the optimizer takes 1 ms, and the engine calls no Python.
-    usual = {"workers": 2, "fixed_ms": 10, "batch_size": 8, "engine_calls": ()}
+    usual = {"workers": 2, "fixed_ms": 10, "batch_size": 8, "engine_calls": (), "nodes": 600, "threads": 1}
     return measure_recording(SOURCE.read(make_recording(folder, Training(**{**usual, **changes}))))
 
 
@@ -37,6 +44,33 @@ def test_what_no_element_of_backward_explains_is_fixed_and_so_is_its_forward(tmp
     assert cost.low_ns == pytest.approx(1 * MS + left * (1 + FORWARD_LOW), rel=0.01)
     assert cost.value_ns is None
     assert cost.low_ns <= (cost.likely_ns or 0.0) <= (cost.high_ns or 0.0)
+
+
+def test_where_so_few_operations_cannot_cost_what_is_left_it_is_not_known_which_bound_is_wrong(tmp_path):
+    plain, bounded = (_cost(tmp_path / name, nodes=20, work=work) for name, work in (("plain", None), ("bounded", {})))
+
+    assert plain.high_ns is not None
+    assert bounded.high_ns is not None
+    # By operations it is little, by what they compute it is nearly all: both are kept.
+    assert bounded.low_ns == plain.low_ns
+    assert bounded.high_ns > 2 * plain.high_ns
+
+
+def test_what_threads_wait_for_a_core_is_not_taken_for_fixed(tmp_path):
+    alone = _measured(tmp_path, work={})
+    told = [
+        find_fixed_cost(alone.trainer, alone.steps, alone.ledger, Passes(work=QUICK, queueing=queueing), busy=False).low_ns
+        for queueing in (0.0, 0.5, 1.0, None)
+    ]
+
+    assert told[0] > told[1] > told[2] == pytest.approx(1 * MS)
+    assert told[3] == told[2]
+
+
+def test_an_update_of_sparse_gradients_is_not_known_to_be_fixed(tmp_path):
+    m = _measured(tmp_path)
+
+    assert find_fixed_cost(m.trainer, m.steps, m.ledger, Passes(are_sparse=True), busy=False).low_ns == 0.0
 
 
 def test_a_pass_that_computes_as_much_as_its_time_has_no_fixed_part(tmp_path):
@@ -62,10 +96,6 @@ def test_a_pass_that_computes_as_much_as_its_time_has_no_fixed_part(tmp_path):
 )  # fmt: skip
 def test_what_may_grow_with_the_samples_and_is_in_no_graph_bounds_nothing(tmp_path, changes):
     assert _cost(tmp_path, **changes).low_ns == pytest.approx(1 * MS)
-
-
-def _work(**of: Any) -> PassWork:
-    return PassWork(**{"usual_ns": 0.0, "most_ns": 0.0, "whole": 1, "parts": (), "weights": (), **of})
 
 
 @pytest.mark.parametrize(
