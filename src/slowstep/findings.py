@@ -35,7 +35,7 @@ class MeasuredGain:
 class Gain:
     """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown;
     a gain that is known and has no `high` is `low` or more. `unknown_because` is why nothing was predicted, where that can be said, and
-    `headroom` what no fix gains more than: what is claimed would cost nothing.
+    `headroom` what it would be if all that is claimed cost nothing, by the share that is expected.
 
     The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
     """

@@ -197,6 +197,14 @@ def test_one_operation_that_is_expected_to_hold_half_of_the_step_and_surely_a_qu
     assert diagnose(m).verdict.state == "undetermined"
 
 
+def test_a_call_that_others_may_leave_without_any_backward_is_said_to_take_its_forward_alone():
+    m = measurements(ledger={BODY: 17.0, BACKWARD: 2.0}, **of_call(low=0.5, window_share=0.55, high=0.6))
+
+    found = finding("dominant-module", m)
+    assert found.share == pytest.approx(0.55)
+    assert "backward" not in found.title
+
+
 @pytest.mark.parametrize(
     "change", [{"is_one": False}, {"is_one": None}, {"low": 0.1}, {"low": 0.12, "window_share": 0.16, "share": 0.55}], ids=str
 )

@@ -23,12 +23,16 @@ _, OTHERS_BACKWARD_AT_MOST = computing.LAYERS_BACKWARD.bounds
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldByCall:
-    """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`."""
+    """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`.
+
+    `has_backward`: whether it surely has one; a call without gradients has none, and then `share` is that of its forward.
+    """
 
     forward: float
     share: float
     low: float
     high: float
+    has_backward: bool
 
 
 def held_by_line(m: Measurements, line: ForwardLine) -> float:
@@ -49,8 +53,10 @@ def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
     low, own, high = (min(share, call.share * body) for share in (call.low, call.window_share, call.high))
     weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * _passes(m)
     others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
-    least, most = low + max(backward - others, 0.0), high + backward
-    return HeldByCall(forward=own, share=float(np.clip(own + call.share * backward, least, most)), low=least, high=most)
+    # Who has no gradients leaves backward to the others.
+    surely, most = max(backward - others, 0.0), high + backward
+    share = own + (call.share * backward if surely else 0.0)
+    return HeldByCall(forward=own, share=float(np.clip(share, low + surely, most)), low=low + surely, high=most, has_backward=surely > 0)
 
 
 def _shares(m: Measurements) -> tuple[float, float]:

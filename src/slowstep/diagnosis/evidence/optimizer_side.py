@@ -139,7 +139,8 @@ class LeftAtOnce:
 def at_once(m: Measurements, loop: HotLoop, assumes: str) -> Counterfactual | None:
     """The loop of an update written for all tensors at once; None where nothing was measured that is like it."""
     own = m.compute.own_update
-    left = None if own is None or loop.short_share < FEWEST_SHORT else left_at_once(own, _each_ns(m, loop, own))
+    is_told = own is not None and loop.short_share >= FEWEST_SHORT and loop.share > 1 - _part_of_updates(m, own)
+    left = left_at_once(own, _each_ns(m, loop, own)) if own is not None and is_told else None
     if left is None:
         return None
     taken = with_core_delay(m, OPTIMIZER)
@@ -170,6 +171,12 @@ def left_at_once(own: OwnUpdate, each_ns: float) -> LeftAtOnce | None:
     more = (own.shapes - 1) / (own.tensors or 1)
     left = LeftAtOnce(*(min(share + more, 1.0) for share in (found.value, low, high)))
     return left if left.expected < 1 else None
+
+
+def _part_of_updates(m: Measurements, own: OwnUpdate) -> float:
+    """What the method takes of all updates, 0 to 1: a loop that takes more than the rest is not another optimizer's alone."""
+    updates = float(m.ledger.of_parts(OPTIMIZER).sum()) / max(float(m.step_ns.sum()), 1.0)
+    return min(own.share / updates, 1.0) if updates > 0 else 0.0
 
 
 def _each_ns(m: Measurements, loop: HotLoop, own: OwnUpdate) -> float:

@@ -81,6 +81,7 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
 
 def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: HeldByCall) -> Judged:
     called = " ".join(text for text in (call.name, f"({call.operation})" if call.operation else None) if text) or "one operation"
+    backward = ", with its backward," if held.has_backward else ""
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=f"{called} in {line.function}"),
         Evidence(name="its share of the forward", value=call.share, unit="share of forward", threshold=DOMINATES),
@@ -91,7 +92,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{called} in {line.where} is one operation and takes, with its backward, {format_share(held.share)} of the time",
+        title=f"{called} in {line.where} is one operation and takes{backward} {format_share(held.share)} of the time",
         share=held.share,
         share_low=held.low,
         share_high=held.high,
