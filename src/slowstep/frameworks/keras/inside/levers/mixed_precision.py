@@ -26,13 +26,18 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, TrainStep, begun, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import (
+    SETTLING,
+    TrainFunction,
+    TrainStep,
+    begun,
+    check_exchangeable,
+    model_in_fit,
+)
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# Traced, and once more where what the first call made is different.
-_SETTLING: Final = 3
 _OWN: Final = "float32"
 _MIXED: Final = "mixed_bfloat16"
 NO_FIT: Final = "no fit of Keras on TensorFlow runs, and in a loop of the script's own layers are called by the script"
@@ -65,21 +70,21 @@ def _step_of(model: Any, layers: list[Any]) -> TrainStep:
     return step
 
 
-class _NotBorne(TrainFunction):
-    """Says why it could not be traced."""
+class _OfOtherPolicy(TrainFunction):
+    """A train function whose layers have another policy. Says where the model does not bear that."""
 
     def _why(self, error: Exception) -> str:
         return NOT_BORNE.format(type(error).__name__)
 
 
-class MixedPrecision(_NotBorne):
+class MixedPrecision(_OfOtherPolicy):
     """The train function whose layers compute in 16 bits."""
 
     def __init__(self, training: Training, model: Any, layers: list[Any]) -> None:
-        super().__init__(training, model, {}, settling=_SETTLING, step=_step_of(model, layers))
+        super().__init__(training, model, {}, settling=SETTLING, step=_step_of(model, layers))
 
 
-class CompiledMixedPrecision(_NotBorne, ButTheLast):
+class CompiledMixedPrecision(_OfOtherPolicy, ButTheLast):
     """The same, compiled by XLA as it was."""
 
     def __init__(self, training: Training, model: Any, layers: list[Any]) -> None:
