@@ -168,6 +168,49 @@ def test_a_model_of_a_fixed_batch_size_goes_on_as_it_was(recorder):
     assert int(made.optimizer.iterations) == BATCHES
 
 
+class Padded(keras.utils.PyDataset):  # type: ignore[misc]
+    """Sequences of many lengths, those of each batch padded to the longest of it."""
+
+    def __len__(self) -> int:
+        return BATCHES
+
+    def __getitem__(self, number: int) -> Any:
+        return np.ones((OWN, 3 + number % 7, 2), "f"), np.ones((OWN, 1), "f")
+
+
+class OutOfMemory(keras.layers.Layer):  # type: ignore[misc]
+    """Has memory for so many samples."""
+
+    def call(self, samples: Any) -> Any:
+        checked = tf.numpy_function(self.checked, [samples], samples.dtype, stateful=True)
+        return samples + 0 * tf.reshape(checked, tf.shape(samples))
+
+    @staticmethod
+    def checked(samples: Any) -> Any:
+        if len(samples) > OWN:
+            raise MemoryError
+        return samples
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "why"),
+    [
+        (keras.layers.GlobalAveragePooling1D, {"x": Padded()}, lever.SHAPES),
+        (OutOfMemory, {"x": Batches()}, lever.NO_MEMORY.format(size=2 * OWN, error="ResourceExhaustedError")),
+    ],
+    ids=["other shapes", "memory"],
+)
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+def test_what_fails_after_batches_were_fetched_says_why_and_that_these_are_lost(recorder, layer, given, why):
+    made = keras.Sequential([layer(), keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    acts = Acts(recorder)
+    made.fit(**given, verbose=0, shuffle=False, callbacks=[acts])
+
+    assert acts.refused == why + lever.SHORTER.format(batches=2)
+    assert int(made.optimizer.iterations) == BATCHES - 2
+
+
 class Fixed(keras.layers.Layer):  # type: ignore[misc]
     """Has the size of a batch written into it."""
 

@@ -25,13 +25,19 @@ TOGETHER: Final = "the script makes {own} steps in a call itself"
 NO_MULTIPLE: Final = "batches hold {own} samples, and several of these are joined: give a multiple of that"
 SAME: Final = "batches hold {own} samples already"
 NOT_JOINED: Final = "the model does not take several of its batches as one ({})"
+SHAPES: Final = "samples of one batch differ in shape from those of the next, as where each is padded by itself: several cannot be joined"
+NO_MEMORY: Final = "out of memory at {size} samples ({error})"
+SHORTER: Final = "; the epoch in which that was tried is {batches} batches shorter"
+# What operations are called that join: an error that one of them raises names it.
+JOINING: Final = "slowstep_joining"
 ASYNCHRONOUS: Final = "calls return before their work is done, and blocks of calls of different numbers of batches cannot be compared"
 
 
 class JoinedBatches(GroupedFunction):
     """The train function for so many batches at once, which its step gets as one."""
 
-    def __init__(self, training: Training, model: Any, batches: int, epochs: Any) -> None:
+    def __init__(self, training: Training, model: Any, size: int, batches: int, epochs: Any) -> None:
+        self._size = size
         super().__init__(training, model, {}, epochs, steps=batches, turns=batches)
 
     def _made(self) -> Any:
@@ -42,7 +48,14 @@ class JoinedBatches(GroupedFunction):
         return self._groups.turns == self._most
 
     def _why(self, error: Exception) -> str:
-        return NOT_JOINED.format(type(error).__name__)
+        errors, name = sys.modules["tensorflow"].errors, type(error).__name__
+        if not isinstance(error, errors.OpError):
+            # It was not traced, and nothing was fetched.
+            return NOT_JOINED.format(name)
+        shorter = SHORTER.format(batches=self._most)
+        if isinstance(error, errors.ResourceExhaustedError):
+            return NO_MEMORY.format(size=self._size, error=name) + shorter
+        return (SHAPES if f"node {JOINING}" in str(error) else NOT_JOINED.format(name)) + shorter
 
 
 class JoinedSize(Change):
@@ -77,7 +90,7 @@ class JoinedSize(Change):
         if epochs is None:
             raise NotApplicable(NO_FIT)
         check_length(epochs, self._size // own)
-        self._joined = JoinedBatches(self._training, self._model, self._size // own, epochs)
+        self._joined = JoinedBatches(self._training, self._model, self._size, self._size // own, epochs)
         begun(self._joined)
         self._own = self._training.batch_samples = own
 
@@ -133,7 +146,9 @@ def _joined(*parts: Any) -> Any:
     if isinstance(parts[0], tf.experimental.Optional):
         # Nothing, as where no sample has a weight.
         return parts[0]
-    return tf.sparse.concat(0, list(parts)) if isinstance(parts[0], tf.SparseTensor) else tf.concat(parts, 0)
+    if isinstance(parts[0], tf.SparseTensor):
+        return tf.sparse.concat(0, list(parts), name=JOINING)
+    return tf.concat(parts, 0, name=JOINING)
 
 
 def prepare(training: Training, spec: LeverSpec) -> Change:

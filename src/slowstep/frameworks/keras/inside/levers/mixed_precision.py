@@ -9,7 +9,8 @@ What it changes:
     Where XLA compiles the step the last batch of an epoch is trained on as it was.
 What it answers:
     What mixed precision gains, on a processor with 16-bit instructions or an accelerator. Losses are compared, for it changes the numbers.
-    All layers compute so, the last one too, of which Keras advises to leave it float32: what that costs is little.
+    Time is what is compared, of a training all of whose layers compute so: nothing is said of how accurate it becomes. Keras advises to
+    leave the last layer float32 (`dtype="float32"`): the fix should do so, and that layer then takes what it took.
 When it has no meaning:
     A loop of the script's own, layers that have another policy than float32 already (mixed, float64, quantized), a step that runs eagerly,
     a model that makes its train function itself, several replicas. A model that does not bear it (it adds numbers of 32 bits to those of a
