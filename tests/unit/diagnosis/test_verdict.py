@@ -20,7 +20,7 @@ from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
-from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Answers, combined_gain
