@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,10 @@ def dataset(**options: Any) -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(OWN, **options)
 
 
-def trained_by_hand(calls: list[tuple[int, int]]) -> Any:
+def trained_by_hand(calls: list[tuple[int, int]], x: Any = X, y: Any = Y) -> Any:
     made = model()
     for first, last in calls:
-        made.train_on_batch(X[first * OWN : (last + 1) * OWN], Y[first * OWN : (last + 1) * OWN])
+        made.train_on_batch(x[first * OWN : (last + 1) * OWN], y[first * OWN : (last + 1) * OWN])
     return made
 
 
@@ -134,6 +135,62 @@ def test_two_batches_make_one_step_and_none_is_left_out(recorder, given):
     by_hand = trained_by_hand(acts.calls)
     for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+# One batch more, and one that is smaller.
+WITH_REST = BATCHES + 2
+X_REST, Y_REST = (np.concatenate([of, of[: 2 * OWN - 1]]) for of in (X, Y))
+
+
+def of_unknown_length() -> Any:
+    def batches() -> Iterator[Any]:
+        for begin in range(0, len(X_REST), OWN):
+            yield X_REST[begin : begin + OWN], Y_REST[begin : begin + OWN]
+
+    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
+    return tf.data.Dataset.from_generator(batches, output_signature=signature)
+
+
+class Stays(Acts):
+    """Switches the lever on as soon as it is ready, and leaves it on."""
+
+    def _act(self, calls: int) -> None:
+        if self.change is None:
+            super()._act(calls)
+        elif not self.is_on:
+            self.is_on = self.change.ready()
+            if self.is_on:
+                self.change.on()
+
+    is_on = False
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+@pytest.mark.parametrize("times", [3, 4], ids=["smaller last batch among those joined", "a rest of two"])
+@pytest.mark.parametrize(
+    ("given", "length"),
+    # Of an unknown length Keras counts the fetch that finds nothing as well.
+    [(lambda: tf.data.Dataset.from_tensor_slices((X_REST, Y_REST)).batch(OWN), WITH_REST), (of_unknown_length, WITH_REST + 1)],
+    ids=["known length", "unknown length"],
+)
+def test_what_is_left_of_an_epoch_is_trained_on_as_it_was(recorder, given, length, times):
+    acts, made = Stays(recorder, size=times * OWN), model()
+    made.fit(given(), verbose=0, shuffle=False, epochs=3, callbacks=[acts])
+
+    assert acts.refused is None
+    # The last epoch; callbacks are told once of the rest as well.
+    last = acts.calls[-math.ceil(WITH_REST / times) :]
+    assert last == [(begin, min(begin + times, length) - 1) for begin in range(0, WITH_REST, times)]
+    assert acts.change.effect >= WITH_REST // times
+    by_hand = trained_by_hand([(begin, end) for call in acts.calls for begin, end in trained_in(call, times)], X_REST, Y_REST)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def trained_in(call: tuple[int, int], times: int) -> list[tuple[int, int]]:
+    """The updates of a call for these batches, as their first and last."""
+    first, last = call
+    return [call] if last - first + 1 == times else [(batch, batch) for batch in range(first, min(last + 1, WITH_REST))]
 
 
 @pytest.mark.parametrize(
