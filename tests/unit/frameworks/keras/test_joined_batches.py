@@ -142,9 +142,9 @@ WITH_REST = BATCHES + 2
 X_REST, Y_REST = (np.concatenate([of, of[: 2 * OWN - 1]]) for of in (X, Y))
 
 
-def of_unknown_length() -> Any:
+def of_unknown_length(batches_asked: int = WITH_REST) -> Any:
     def batches() -> Iterator[Any]:
-        for begin in range(0, len(X_REST), OWN):
+        for begin in range(0, OWN * batches_asked, OWN):
             yield X_REST[begin : begin + OWN], Y_REST[begin : begin + OWN]
 
     signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
@@ -183,6 +183,49 @@ def test_what_is_left_of_an_epoch_is_trained_on_as_it_was(recorder, given, lengt
     assert last == [(begin, min(begin + times, length) - 1) for begin in range(0, WITH_REST, times)]
     assert acts.change.effect >= WITH_REST // times
     by_hand = trained_by_hand([(begin, end) for call in acts.calls for begin, end in trained_in(call, times)], X_REST, Y_REST)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+def test_no_batch_is_lost_where_a_group_would_end_with_the_fetch_that_finds_nothing(recorder):
+    acts, made, count = Stays(recorder), model(), BATCHES + 1
+    made.fit(of_unknown_length(count), verbose=0, shuffle=False, epochs=3, callbacks=[acts])
+
+    assert acts.change.effect >= BATCHES // 2
+    assert acts.calls[-1] == (BATCHES, BATCHES + 1)
+    by_hand = trained_by_hand([(begin, min(end, BATCHES)) for begin, end in acts.calls], X_REST, Y_REST)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def without_weights() -> Iterator[Any]:
+    """Says that no sample has a weight: Keras then hands over an `Optional` with nothing in it."""
+    for number in range(BATCHES):
+        yield *Batches()[number], None
+
+
+def of_sparse_samples() -> Any:
+    samples = tf.sparse.from_dense(np.where(X > 0, X, 0))
+    return tf.data.Dataset.from_tensor_slices((samples, Y)).batch(OWN)
+
+
+@pytest.mark.parametrize(
+    ("given", "x", "kind"),
+    [(without_weights, X, tf.experimental.Optional), (of_sparse_samples, np.where(X > 0, X, 0), tf.SparseTensor)],
+    ids=["nothing as weights", "sparse samples"],
+)
+def test_what_is_no_plain_tensor_is_joined_as_well(recorder, monkeypatch, given, x, kind):
+    joined, kinds = lever._joined, set()
+    monkeypatch.setattr(lever, "_joined", lambda *parts: kinds.add(type(parts[0])) or joined(*parts))
+    acts, made = Acts(recorder), model()
+    # With steps_per_epoch the length of a generator is known.
+    made.fit(given(), verbose=0, shuffle=False, steps_per_epoch=BATCHES, callbacks=[acts])
+
+    assert acts.refused is None
+    assert any(issubclass(each, kind) for each in kinds)
+    assert acts.change.effect == OFF - ON
+    by_hand = trained_by_hand(acts.calls, x)
     for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 

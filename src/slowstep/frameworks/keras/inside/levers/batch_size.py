@@ -13,6 +13,7 @@ from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
 from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.levers._input.size_peaks import SizePeaks
 from slowstep.levers.batch_size import LEVER, read_size
@@ -37,15 +38,26 @@ class JoinedBatches(GroupedFunction):
     """The train function for so many batches at once, which its step gets as one."""
 
     def __init__(self, training: Training, model: Any, size: int, batches: int, epochs: Any) -> None:
-        self._size = size
+        self._size, self._lacks_one = size, False
+        self._asked = training.recorder.shared(AskedIterators)
         super().__init__(training, model, {}, epochs, steps=batches, turns=batches)
+        self._asked.join(self)
+
+    def asks(self, asking: Asking) -> None:
+        """A call is about to be made. Of data that Keras has counted itself the last batch is the fetch that found nothing."""
+        self._lacks_one = asking.is_last and asking.may_be_last
+
+    def remove(self) -> None:
+        """Put back what there was."""
+        super().remove()
+        self._asked.leave(self)
 
     def _made(self) -> Any:
         return _joining(super()._made(), self._most)
 
     def _is_wanted(self) -> bool:
-        # What is left of an epoch is trained on as it was.
-        return self._groups.turns == self._most
+        # What is left of an epoch is trained on as it was: what is fetched with a batch that is not there would be lost.
+        return self._groups.turns == self._most and not self._lacks_one
 
     def _why(self, error: Exception) -> str:
         errors, name = sys.modules["tensorflow"].errors, type(error).__name__
