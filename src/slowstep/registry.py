@@ -33,7 +33,7 @@ def discover(package_name: str, attribute: str, kind: type[Any] = object, *, ins
     none. Where they are sorted into folders, they are the files `in_folders`.
 
     Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its
-    `kind`, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    `kind`, one that lies beside the folders, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     folders = _folders(package_name)
     return dict(_discovered(package_name, attribute, kind, inside, in_folders, folders))  # type: ignore[arg-type]  # a class is hashable
@@ -102,7 +102,7 @@ def _discovered(
     if inside:
         names = [f"{folder}.{inside}" for folder in _folders_of(package) if _is_there(package, f"{folder}.{inside}")]
     elif in_folders:
-        names = [f"{folder}.{file}" for folder in _folders_of(package) for file in _files(package, folder)]
+        names = _names_in_folders(package)
     else:
         names = _names(package)
     return _named((_imported(package, name) for name in names), attribute, kind)
@@ -142,6 +142,17 @@ def _folders_of(package: ModuleType) -> list[str]:
 
 def _names(package: ModuleType) -> list[str]:
     return sorted(info.name for info in _modules(package) if not info.name.startswith("_"))
+
+
+def _names_in_folders(package: ModuleType) -> list[str]:
+    """Raises DiscoveryError for a file beside the folders."""
+    if beside := _files(package):
+        where = Path(next(iter(package.__path__)))
+        raise DiscoveryError(
+            f"{where / beside[0]}.py lies beside the folders that such files are sorted into. Move it into one of"
+            f" {', '.join(_folders_of(package))}, or begin its name with an underscore if it is no plug-in."
+        )
+    return [f"{folder}.{file}" for folder in _folders_of(package) for file in _files(package, folder)]
 
 
 def _files(package: ModuleType, folder: str = "") -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from made_measurements import measurements
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
-from slowstep.cli.plugin_texts import names_of_rules
+from slowstep.cli.plugin_texts import names_of_rules, rule_terms
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
 from slowstep.timeline.machine_tables import MACHINE_TABLES
@@ -39,7 +39,24 @@ def test_every_lever_is_on_its_page():
 def test_every_rule_is_on_its_page_once():
     text = (DOCS / "rules.md").read_text(encoding="utf-8")
 
-    assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == names_of_rules()
+    assert sorted(re.findall(r"^\| \[`([a-z\d-]+)`\]", text, re.MULTILINE)) == names_of_rules()
+
+
+def test_rules_that_may_blame_any_stage_stand_below_none():
+    _, _, last = (DOCS / "rules.md").read_text(encoding="utf-8").rpartition("\n## ")
+    heading, _, table = last.partition("\n")
+    # Of those the file has the stages from elsewhere: all that there are.
+    any_stage = [name for name in names_of_rules() if rule_terms(name).stages is None]
+
+    assert heading == "any stage"
+    assert re.findall(r"^\| \[`([a-z\d-]+)`\]", table, re.MULTILINE) == any_stage
+
+
+def test_the_link_of_a_rule_leads_to_its_file():
+    links = re.findall(r"^\| \[`[a-z\d-]+`\]\(([^)]+)\)", (DOCS / "rules.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert links
+    assert [link for link in links if not (DOCS / link).is_file()] == []
 
 
 def test_every_monitor_is_on_its_page_with_its_tables_and_what_is_measured_of_them():

@@ -173,12 +173,24 @@ def test_a_broken_module_is_an_error_each_time(package):
             discover(name, "RULE")
 
 
-def test_plug_ins_that_are_sorted_into_folders_are_found_in_each_folder_and_nowhere_else(package, tmp_path):
-    name = package(beside="1 / 0")
+@pytest.fixture
+def sorted_into_folders(package, tmp_path):
+    """A package whose plug-ins are sorted into folders."""
+    name = package(_shared="1 / 0")
     for path in ("one/thing", "two/other", "two/_shared"):
         file = tmp_path / "plugged" / f"{path}.py"
         file.parent.mkdir(exist_ok=True)
         (file.parent / "__init__.py").touch()
         file.write_text("1 / 0" if file.stem.startswith("_") else f"RULE = {path!r}")
+    return name
 
-    assert discover(name, "RULE", in_folders=True) == {"other": "two/other", "thing": "one/thing"}
+
+def test_plug_ins_that_are_sorted_into_folders_are_found_in_each_folder(sorted_into_folders):
+    assert discover(sorted_into_folders, "RULE", in_folders=True) == {"other": "two/other", "thing": "one/thing"}
+
+
+def test_a_plug_in_beside_the_folders_is_a_loud_error_that_names_it_and_them(sorted_into_folders, tmp_path):
+    (tmp_path / "plugged" / "beside.py").write_text("RULE = 1")
+
+    with pytest.raises(DiscoveryError, match=r"plugged/beside\.py lies beside the folders .* one, two,"):
+        discover(sorted_into_folders, "RULE", in_folders=True)

@@ -44,6 +44,11 @@ def rule_text(name: str) -> str:
     return _docstring(_that_has(_folders_of_rules(), name), name)
 
 
+def folder_of_rule(name: str) -> str:
+    """What the folder is called that a rule's file is in."""
+    return _that_has(_folders_of_rules(), name).name
+
+
 class Terms(NamedTuple):
     """The stages that a rule may blame (None: all of them), and the topics that it reads."""
 

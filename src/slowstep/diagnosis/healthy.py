@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
-from slowstep.diagnosis.evidence.one_call import MOST_OF_STEP
+from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP
+from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN
 from slowstep.diagnosis.law import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.one_call import MOST_OF_STEP, held_by_line
+from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, held_by_line
 from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import not_healthy, not_the_cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.device.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.parts import PartKind
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.

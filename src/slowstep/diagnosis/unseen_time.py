@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
-from slowstep.diagnosis.evidence.optimizer_side import tells_update
+from slowstep.diagnosis.evidence.compute.optimizer_side import tells_update
+from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, UNATTRIBUTED_TIME, UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM

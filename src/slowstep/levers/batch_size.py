@@ -20,8 +20,10 @@ When it has no meaning:
     budget; where its first two steps show that 8 blocks of such steps do not fit there, it is given up after them. What a script raises
     because of a batch of another size ends the script: it is started once more without this size, and where memory was too small that is
     what is said of it. With Keras it has none where the step runs eagerly, makes several steps in a call, belongs to several replicas, or
-    the model has its batch size in it: then what was joined is not trained on, and the lever is given up. What making a batch takes is that
-    of the own size, so many times.
+    returns before its work is done, as all do on an accelerator; none either where samples of one batch differ in shape from those of the
+    next (each batch padded to its own longest), or the model has its batch size in it. That shows where batches are joined: the lever is
+    given up then, as where memory is too small, and the epoch is as many batches shorter as were joined. What that step did before it
+    failed stays: the optimizer may have counted it. What making a batch takes is that of the own size, so many times.
 How it is undone:
     As workers. In Keras the call that trains is put back; it was not changed.
 """

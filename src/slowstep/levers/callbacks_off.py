@@ -21,13 +21,13 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Lever
 
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Raises NotApplicable: no trainer of a framework calls this training."""
-    raise NotApplicable("callbacks are known of frameworks' trainers only; in a loop of the script's own use stub=MODULE:FUNCTION")
-
-
-LEVER = Lever(name="callbacks-off", takes="NAME", takes_optional=True, every=True, long_steps="its own", prepare=prepare)
+LEVER = Lever(
+    name="callbacks-off",
+    takes="NAME",
+    takes_optional=True,
+    every=True,
+    long_steps="its own",
+    hint="callbacks are known of frameworks' trainers only; in a loop of the script's own use stub=MODULE:FUNCTION",
+)

@@ -32,6 +32,8 @@ def training(words: str, *, updates: str = "", loader: dict[str, Any] | None = N
         ("threads=1", ("tensorflow", {}), False),
         ("threads=1", ("jax", {"loader": TORCH}), False),
         ("callbacks-off", ("keras", {}), True),
+        ("callbacks-off", ("lightning", {"updates": "torch"}), True),
+        ("callbacks-off", ("torch", {}), False),
         ("mock-loader", ("keras", {"updates": "tensorflow"}), True),
         ("mock-loader", ("tensorflow", {}), False),
         ("parallel-calls", ("keras", {"updates": "tensorflow"}), True),

@@ -20,13 +20,13 @@ from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
-from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Answers, combined_gain
 from slowstep.diagnosis.rule import Answer, Judged
-from slowstep.diagnosis.rules.after_update import garbage_collection, slow_callback
-from slowstep.diagnosis.rules.compute import double_precision
+from slowstep.diagnosis.rules.after_update import slow_callback
+from slowstep.diagnosis.rules.compute import double_precision, garbage_collection
 from slowstep.diagnosis.rules.input import preprocess_saturates_cpu, slow_collate, slow_transform
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, CodePlace, Part, PartKind

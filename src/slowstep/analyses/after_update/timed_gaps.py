@@ -24,7 +24,7 @@ from slowstep.timeline.timeline import Place, Timeline
 FEWEST_GAPS = 3
 # What takes less of the gaps is left to stacks.
 SMALLEST_SHARE = 0.02
-RECEIPT = code(Code.LOADER)
+LOADER = code(Code.LOADER)
 # Where a request for the next batch begins. A gap ends with it, but whoever asks may have been called in the gap: a runner's `train_iter`.
 # Not all of the above: a callback may call a model, whose hooks are ours, or collate samples by itself.
 REQUEST = code(Code.REQUEST)
@@ -162,7 +162,7 @@ def read_gap_calls(timeline: Timeline, process: int) -> tuple[GapCalls, int, flo
 
 
 def _receives(node: Node) -> bool:
-    return own_frames.is_own(node.file) or bool(RECEIPT.search(node.file))
+    return own_frames.is_own(node.file) or bool(LOADER.search(node.file))
 
 
 def requests(node: Node) -> bool:

@@ -23,10 +23,10 @@ from slowstep.frameworks._words import Code
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Frame, Timeline
 
-LOADER_FILE = code(Code.REQUEST)
+REQUEST = code(Code.REQUEST)
 FETCHERS_FILE = code(Code.FETCH)
 NEXT_INDEX = "_next_index"
-REQUEST = "_BaseDataLoaderIter.__next__"
+NEXT_BATCH = "_BaseDataLoaderIter.__next__"
 FETCH = ".fetch"
 COLUMN = {name: i for i, name in enumerate(PART_STAGE)}
 
@@ -105,7 +105,7 @@ def find_timed_sampler(timeline: Timeline, process: int, share: float) -> Sample
     if read is None:
         return None
     tree, gaps, _ = read
-    begin, asked = _number(tree, LOADER_FILE, NEXT_INDEX), _number(tree, LOADER_FILE, REQUEST)
+    begin, asked = _number(tree, REQUEST, NEXT_INDEX), _number(tree, REQUEST, NEXT_BATCH)
     if begin is None or asked is None:
         return None
     fetched = sum(_plain_ns(tree, number) for number, node in tree.nodes.items() if _is(node, FETCHERS_FILE, FETCH))
@@ -162,6 +162,6 @@ def _into(path: Path) -> list[str]:
 def _below_next_index(path: Path) -> Path:
     """What the loader's call of its sampler had called; nothing where a stack does not stand there."""
     for depth, frame in enumerate(path):
-        if frame.function.endswith(NEXT_INDEX) and LOADER_FILE.search(frame.file):
+        if frame.function.endswith(NEXT_INDEX) and REQUEST.search(frame.file):
             return path[depth + 1 :]
     return ()

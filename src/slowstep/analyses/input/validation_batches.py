@@ -21,7 +21,7 @@ from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Timeline
 
 # Where a stack leaves the framework's loader for what makes the samples, or puts them together.
-_LOADER = code(Code.LOADER)
+LOADER = code(Code.LOADER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ def _function(paths: list[tuple[float, Path]], script: str | None) -> tuple[str 
 
 def _below_loader(path: Path) -> dict[int, LoopCall]:
     """The user's functions that the framework's loader calls, each once, by depth; a comprehension is a part of the function around it."""
-    first = next((at for at, frame in enumerate(path) if _LOADER.search(frame.file)), len(path))
+    first = next((at for at, frame in enumerate(path) if LOADER.search(frame.file)), len(path))
     own = ((at, frame) for at, frame in enumerate(path) if at > first and not is_library(frame))
     found = {LoopCall(frame.function, frame.file, frame.first_line): at for at, frame in own if enclosing(frame.function) == frame.function}
     return {at: called for called, at in found.items()}

@@ -97,14 +97,15 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
             except TooManyObjects as error:
                 refused = refused or NotApplicable(str(error))
     try:
-        raise refused or NotApplicable(f"slowstep cannot make this change in a training with {_whatever_trains(training)}")
+        raise refused or NotApplicable(_nobody_makes(lever, training))
     finally:
         # This frame is the error's, and must not hold it in turn.
         del refused
 
 
-def _whatever_trains(training: Training) -> str:
-    return training.recorder.framework.name or "what trains here"
+def _nobody_makes(lever: Lever, training: Training) -> str:
+    said = f"slowstep cannot make this change in a training with {training.recorder.framework.name or 'what trains here'}"
+    return said if lever.hint is None else f"{said}: {lever.hint}"
 
 
 def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,10 @@ def dataset(**options: Any) -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(OWN, **options)
 
 
-def trained_by_hand(calls: list[tuple[int, int]]) -> Any:
+def trained_by_hand(calls: list[tuple[int, int]], x: Any = X, y: Any = Y) -> Any:
     made = model()
     for first, last in calls:
-        made.train_on_batch(X[first * OWN : (last + 1) * OWN], Y[first * OWN : (last + 1) * OWN])
+        made.train_on_batch(x[first * OWN : (last + 1) * OWN], y[first * OWN : (last + 1) * OWN])
     return made
 
 
@@ -134,6 +135,105 @@ def test_two_batches_make_one_step_and_none_is_left_out(recorder, given):
     by_hand = trained_by_hand(acts.calls)
     for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+# One batch more, and one that is smaller.
+WITH_REST = BATCHES + 2
+X_REST, Y_REST = (np.concatenate([of, of[: 2 * OWN - 1]]) for of in (X, Y))
+
+
+def of_unknown_length(batches_asked: int = WITH_REST) -> Any:
+    def batches() -> Iterator[Any]:
+        for begin in range(0, OWN * batches_asked, OWN):
+            yield X_REST[begin : begin + OWN], Y_REST[begin : begin + OWN]
+
+    signature = (tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1)))
+    return tf.data.Dataset.from_generator(batches, output_signature=signature)
+
+
+class Stays(Acts):
+    """Switches the lever on as soon as it is ready, and leaves it on."""
+
+    def _act(self, calls: int) -> None:
+        if self.change is None:
+            super()._act(calls)
+        elif not self.is_on:
+            self.is_on = self.change.ready()
+            if self.is_on:
+                self.change.on()
+
+    is_on = False
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+@pytest.mark.parametrize("times", [3, 4], ids=["smaller last batch among those joined", "a rest of two"])
+@pytest.mark.parametrize(
+    ("given", "length"),
+    # Of an unknown length Keras counts the fetch that finds nothing as well.
+    [(lambda: tf.data.Dataset.from_tensor_slices((X_REST, Y_REST)).batch(OWN), WITH_REST), (of_unknown_length, WITH_REST + 1)],
+    ids=["known length", "unknown length"],
+)
+def test_what_is_left_of_an_epoch_is_trained_on_as_it_was(recorder, given, length, times):
+    acts, made = Stays(recorder, size=times * OWN), model()
+    made.fit(given(), verbose=0, shuffle=False, epochs=3, callbacks=[acts])
+
+    assert acts.refused is None
+    # The last epoch; callbacks are told once of the rest as well.
+    last = acts.calls[-math.ceil(WITH_REST / times) :]
+    assert last == [(begin, min(begin + times, length) - 1) for begin in range(0, WITH_REST, times)]
+    assert acts.change.effect >= WITH_REST // times
+    by_hand = trained_by_hand([(begin, end) for call in acts.calls for begin, end in trained_in(call, times)], X_REST, Y_REST)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+def test_no_batch_is_lost_where_a_group_would_end_with_the_fetch_that_finds_nothing(recorder):
+    acts, made, count = Stays(recorder), model(), BATCHES + 1
+    made.fit(of_unknown_length(count), verbose=0, shuffle=False, epochs=3, callbacks=[acts])
+
+    assert acts.change.effect >= BATCHES // 2
+    assert acts.calls[-1] == (BATCHES, BATCHES + 1)
+    by_hand = trained_by_hand([(begin, min(end, BATCHES)) for begin, end in acts.calls], X_REST, Y_REST)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def without_weights() -> Iterator[Any]:
+    """Says that no sample has a weight: Keras then hands over an `Optional` with nothing in it."""
+    for number in range(BATCHES):
+        yield *Batches()[number], None
+
+
+def of_sparse_samples() -> Any:
+    samples = tf.sparse.from_dense(np.where(X > 0, X, 0))
+    return tf.data.Dataset.from_tensor_slices((samples, Y)).batch(OWN)
+
+
+@pytest.mark.parametrize(
+    ("given", "x", "kind"),
+    [(without_weights, X, tf.experimental.Optional), (of_sparse_samples, np.where(X > 0, X, 0), tf.SparseTensor)],
+    ids=["nothing as weights", "sparse samples"],
+)
+def test_what_is_no_plain_tensor_is_joined_as_well(recorder, monkeypatch, given, x, kind):
+    joined, kinds = lever._joined, set()
+    monkeypatch.setattr(lever, "_joined", lambda *parts: kinds.add(type(parts[0])) or joined(*parts))
+    acts, made = Acts(recorder), model()
+    # With steps_per_epoch the length of a generator is known.
+    made.fit(given(), verbose=0, shuffle=False, steps_per_epoch=BATCHES, callbacks=[acts])
+
+    assert acts.refused is None
+    assert any(issubclass(each, kind) for each in kinds)
+    assert acts.change.effect == OFF - ON
+    by_hand = trained_by_hand(acts.calls, x)
+    for one, other in zip(made.get_weights(), by_hand.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def trained_in(call: tuple[int, int], times: int) -> list[tuple[int, int]]:
+    """The updates of a call for these batches, as their first and last."""
+    first, last = call
+    return [call] if last - first + 1 == times else [(batch, batch) for batch in range(first, min(last + 1, WITH_REST))]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +266,50 @@ def test_a_model_of_a_fixed_batch_size_goes_on_as_it_was(recorder):
     assert acts.refused is not None
     assert acts.refused.startswith(lever.NOT_JOINED.partition("(")[0])
     assert int(made.optimizer.iterations) == BATCHES
+
+
+class Padded(keras.utils.PyDataset):  # type: ignore[misc]
+    """Sequences of many lengths, those of each batch padded to the longest of it."""
+
+    def __len__(self) -> int:
+        return BATCHES
+
+    def __getitem__(self, number: int) -> Any:
+        return np.ones((OWN, 3 + number % 7, 2), "f"), np.ones((OWN, 1), "f")
+
+
+class OutOfMemory(keras.layers.Layer):  # type: ignore[misc]
+    """Has memory for so many samples."""
+
+    def call(self, samples: Any) -> Any:
+        checked = tf.numpy_function(self.checked, [samples], samples.dtype, stateful=True)
+        return samples + 0 * tf.reshape(checked, tf.shape(samples))
+
+    @staticmethod
+    def checked(samples: Any) -> Any:
+        if len(samples) > OWN:
+            raise MemoryError
+        return samples
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "why"),
+    [
+        (keras.layers.GlobalAveragePooling1D, {"x": Padded()}, lever.SHAPES),
+        (OutOfMemory, {"x": Batches()}, lever.NO_MEMORY.format(size=2 * OWN, error="ResourceExhaustedError")),
+    ],
+    ids=["other shapes", "memory"],
+)
+@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")
+def test_what_fails_after_batches_were_fetched_says_why_and_that_these_are_lost(recorder, layer, given, why):
+    made = keras.Sequential([layer(), keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    acts = Acts(recorder)
+    made.fit(**given, verbose=0, shuffle=False, callbacks=[acts])
+
+    assert acts.refused == why + lever.SHORTER.format(batches=2)
+    # Numbered from 0.
+    assert acts.calls[-1][1] == BATCHES - 3
 
 
 class Fixed(keras.layers.Layer):  # type: ignore[misc]

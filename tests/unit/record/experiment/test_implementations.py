@@ -101,6 +101,13 @@ def test_what_does_not_act_on_a_loader_is_left_to_who_trains(known: Any) -> None
         ask(Known("trains"))
 
 
+def test_where_nothing_makes_a_change_its_hint_says_what_to_do_instead(known: Any) -> None:
+    known(other=(Known("other"), made("of other")))
+
+    with pytest.raises(NotApplicable, match=r"^slowstep cannot make this change in a training with trains: use another$"):
+        ask(Known("trains"), Lever(name="workers", hint="use another"))
+
+
 def test_the_reason_is_that_of_the_first_where_none_can(known: Any) -> None:
     trains, loads = Known("trains"), Known("loads")
     known(trains=(trains, made(NotApplicable("first"))), loads=(loads, made(NotApplicable("second"), acts_on_loader=True)))

@@ -15,8 +15,8 @@ from slowstep.analyses.events.parts import LAUNCH, is_part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.device.marked_steps import MOST, by_step
 from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP
+from slowstep.diagnosis.evidence.marked.marked_steps import MOST, by_step
 from slowstep.diagnosis.replayed import Replayed
 
 

@@ -28,8 +28,8 @@ from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
-from slowstep.diagnosis.evidence.device.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.input.input_side import SIDE_BY_SIDE
+from slowstep.diagnosis.evidence.marked.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of

@@ -52,9 +52,9 @@ from slowstep.diagnosis.evidence.after_update import (
     waits_in_it,
     within,
 )
-from slowstep.diagnosis.evidence.device.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.evidence.growing import growing, is_blamed
 from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
+from slowstep.diagnosis.evidence.marked.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in

@@ -35,10 +35,10 @@ from slowstep.analyses.python.outside_model import OutsideModel
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_update import named_by
-from slowstep.diagnosis.evidence.device.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.compute.untimed import unseen_python
+from slowstep.diagnosis.evidence.marked.named_ranges import judge_device_work
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share
-from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

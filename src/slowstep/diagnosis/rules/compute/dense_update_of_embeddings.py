@@ -30,7 +30,7 @@ from __future__ import annotations
 from slowstep.analyses.compute.embedding_tables import EmbeddingTable, Updater
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.table_side import (
+from slowstep.diagnosis.evidence.compute.table_side import (
     EXPECTED,
     dense_tables,
     part_ns,

@@ -28,7 +28,7 @@ from dataclasses import replace
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
-from slowstep.diagnosis.evidence.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
+from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix

@@ -30,8 +30,8 @@ from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
-from slowstep.diagnosis.evidence.device.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.device.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.replayed import Replayed

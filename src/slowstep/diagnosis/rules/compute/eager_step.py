@@ -42,7 +42,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
-from slowstep.diagnosis.evidence.input.made_beside import made_beside_ns
+from slowstep.diagnosis.evidence.compute.made_beside import made_beside_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF

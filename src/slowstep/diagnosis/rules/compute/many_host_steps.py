@@ -38,8 +38,8 @@ from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
+from slowstep.diagnosis.evidence.compute.made_beside import made_beside_ns
 from slowstep.diagnosis.evidence.input.input_passes import steps_of_pass
-from slowstep.diagnosis.evidence.input.made_beside import made_beside_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import steps_per_execution

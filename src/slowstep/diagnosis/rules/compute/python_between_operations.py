@@ -43,10 +43,10 @@ from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import computing
-from slowstep.diagnosis.evidence.optimizer_side import at_once
+from slowstep.diagnosis.evidence.compute.optimizer_side import at_once
+from slowstep.diagnosis.evidence.compute.untimed import unseen_python
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
-from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -35,10 +35,10 @@ from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.device.host_calls import place
 from slowstep.diagnosis.evidence.device.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.device.marked_steps import by_step, claims_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.device.not_shown import no_device, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.marked.host_calls import place
+from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.marked.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import UNJUDGED_STAGE

@@ -40,10 +40,10 @@ from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
 from slowstep.calibration import computing
-from slowstep.diagnosis.evidence.device.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.device.not_shown import no_device, no_launches
-from slowstep.diagnosis.evidence.larger_batch import LARGEST_FACTOR, usual_step_ns
-from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
+from slowstep.diagnosis.evidence.compute.larger_batch import LARGEST_FACTOR, usual_step_ns
+from slowstep.diagnosis.evidence.compute.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
+from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import batch_size

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.after_update import waits_in_it
-from slowstep.diagnosis.evidence.optimizer_side import (
+from slowstep.diagnosis.evidence.compute.optimizer_side import (
     flush_denormals,
     fuse,
     fused_counterfactual,

@@ -43,7 +43,7 @@ from slowstep.diagnosis.evidence.input.input_side import (
     wait_stage,
     workers_needed,
 )
-from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
+from slowstep.diagnosis.evidence.input.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.gain import Counterfactual, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

@@ -27,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input.by_workers import made_by_workers
 from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
-from slowstep.diagnosis.evidence.loop_side import workers_unknown
+from slowstep.diagnosis.evidence.input.loop_side import workers_unknown
 from slowstep.diagnosis.evidence.spread import stack_spread
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule

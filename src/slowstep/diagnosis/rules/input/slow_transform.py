@@ -79,8 +79,8 @@ from slowstep.diagnosis.evidence.input.input_side import (
     warmed_ns,
     workers_needed,
 )
+from slowstep.diagnosis.evidence.input.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.input.worker_threads import take_most
-from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued

@@ -32,9 +32,9 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import WORK
+from slowstep.diagnosis.evidence.compute.optimizer_side import flush_denormals
 from slowstep.diagnosis.evidence.growing import growing, grown, growth_counterfactual, growth_evidence, is_file, stacks_too_few
 from slowstep.diagnosis.evidence.growing_model import does_more, keeps_graph
-from slowstep.diagnosis.evidence.optimizer_side import flush_denormals
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

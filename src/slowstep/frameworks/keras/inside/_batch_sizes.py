@@ -30,8 +30,10 @@ class CountedSizes:
 
     @property
     def usual(self) -> int:
-        """The largest, which most have. Raises NotApplicable where they vary."""
+        """The largest, which most have. Raises NotApplicable where they vary, or none was counted."""
         found = max(self._sizes, default=0)
+        if found < 1:
+            raise NotApplicable(UNTOLD)
         if 2 * self._sizes.count(found) <= len(self._sizes):
             raise NotApplicable(VARY)
         return found

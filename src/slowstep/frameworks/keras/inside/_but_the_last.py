@@ -6,14 +6,11 @@ XLA compiles it for the shapes it gets, and that one may be smaller: it is left 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, TrainStep
+from slowstep.frameworks.keras.inside._train_functions import SETTLING, TrainFunction, TrainStep
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.record.experiment.training import Training
-
-# Traced and compiled, and once more where what the first call made is different.
-_SETTLING: Final = 3
 
 
 class ButTheLast(TrainFunction):
@@ -22,7 +19,7 @@ class ButTheLast(TrainFunction):
     def __init__(self, training: Training, model: Any, attributes: Mapping[str, Any], *, step: TrainStep | None = None) -> None:
         self._is_last = False
         self._asked = training.recorder.shared(AskedIterators)
-        super().__init__(training, model, attributes, settling=_SETTLING, step=step)
+        super().__init__(training, model, attributes, settling=SETTLING, step=step)
         self._asked.join(self)
 
     def asks(self, asking: Asking) -> None:

@@ -16,6 +16,8 @@ from slowstep.record.timing.tracebacks import hide_own_frames
 
 _FUNCTION: Final = "train_function"
 _OWN: Final = "keras.src."
+# Calls until one is like the next: the first is traced, and one more where what that has made is different.
+SETTLING: Final = 3
 MAKES_ITSELF: Final = "the model makes its train function itself"
 NO_MAKER: Final = "this version of Keras has nothing that makes another train function (Model._make_function)"
 SEVERAL_REPLICAS: Final = "several replicas train in it"

@@ -13,6 +13,7 @@ from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
 from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.levers._input.size_peaks import SizePeaks
 from slowstep.levers.batch_size import LEVER, read_size
@@ -25,24 +26,48 @@ TOGETHER: Final = "the script makes {own} steps in a call itself"
 NO_MULTIPLE: Final = "batches hold {own} samples, and several of these are joined: give a multiple of that"
 SAME: Final = "batches hold {own} samples already"
 NOT_JOINED: Final = "the model does not take several of its batches as one ({})"
+SHAPES: Final = "samples of one batch differ in shape from those of the next, as where each is padded by itself: several cannot be joined"
+NO_MEMORY: Final = "out of memory at {size} samples ({error})"
+SHORTER: Final = "; the epoch in which that was tried is {batches} batches shorter"
+# What operations are called that join: an error that one of them raises names it.
+JOINING: Final = "slowstep_joining"
 ASYNCHRONOUS: Final = "calls return before their work is done, and blocks of calls of different numbers of batches cannot be compared"
 
 
 class JoinedBatches(GroupedFunction):
     """The train function for so many batches at once, which its step gets as one."""
 
-    def __init__(self, training: Training, model: Any, batches: int, epochs: Any) -> None:
+    def __init__(self, training: Training, model: Any, size: int, batches: int, epochs: Any) -> None:
+        self._size, self._lacks_one = size, False
+        self._asked = training.recorder.shared(AskedIterators)
         super().__init__(training, model, {}, epochs, steps=batches, turns=batches)
+        self._asked.join(self)
+
+    def asks(self, asking: Asking) -> None:
+        """A call is about to be made. Of data that Keras has counted itself the last batch is the fetch that found nothing."""
+        self._lacks_one = asking.is_last and asking.may_be_last
+
+    def remove(self) -> None:
+        """Put back what there was."""
+        super().remove()
+        self._asked.leave(self)
 
     def _made(self) -> Any:
         return _joining(super()._made(), self._most)
 
     def _is_wanted(self) -> bool:
-        # What is left of an epoch is trained on as it was.
-        return self._groups.turns == self._most
+        # What is left of an epoch is trained on as it was: what is fetched with a batch that is not there would be lost.
+        return self._groups.turns == self._most and not self._lacks_one
 
     def _why(self, error: Exception) -> str:
-        return NOT_JOINED.format(type(error).__name__)
+        errors, name = sys.modules["tensorflow"].errors, type(error).__name__
+        if not isinstance(error, errors.OpError):
+            # It was not traced, and nothing was fetched.
+            return NOT_JOINED.format(name)
+        shorter = SHORTER.format(batches=self._most)
+        if isinstance(error, errors.ResourceExhaustedError):
+            return NO_MEMORY.format(size=self._size, error=name) + shorter
+        return (SHAPES if f"node {JOINING}" in str(error) else NOT_JOINED.format(name)) + shorter
 
 
 class JoinedSize(Change):
@@ -77,7 +102,7 @@ class JoinedSize(Change):
         if epochs is None:
             raise NotApplicable(NO_FIT)
         check_length(epochs, self._size // own)
-        self._joined = JoinedBatches(self._training, self._model, self._size // own, epochs)
+        self._joined = JoinedBatches(self._training, self._model, self._size, self._size // own, epochs)
         begun(self._joined)
         self._own = self._training.batch_samples = own
 
@@ -133,7 +158,9 @@ def _joined(*parts: Any) -> Any:
     if isinstance(parts[0], tf.experimental.Optional):
         # Nothing, as where no sample has a weight.
         return parts[0]
-    return tf.sparse.concat(0, list(parts)) if isinstance(parts[0], tf.SparseTensor) else tf.concat(parts, 0)
+    if isinstance(parts[0], tf.SparseTensor):
+        return tf.sparse.concat(0, list(parts), name=JOINING)
+    return tf.concat(parts, 0, name=JOINING)
 
 
 def prepare(training: Training, spec: LeverSpec) -> Change:

@@ -9,7 +9,8 @@ What it changes:
     Where XLA compiles the step the last batch of an epoch is trained on as it was.
 What it answers:
     What mixed precision gains, on a processor with 16-bit instructions or an accelerator. Losses are compared, for it changes the numbers.
-    All layers compute so, the last one too, of which Keras advises to leave it float32: what that costs is little.
+    Time is what is compared, of a training all of whose layers compute so: nothing is said of how accurate it becomes. Keras advises to
+    leave the last layer float32 (`dtype="float32"`): the fix should do so, and that layer then takes what it took.
 When it has no meaning:
     A loop of the script's own, layers that have another policy than float32 already (mixed, float64, quantized), a step that runs eagerly,
     a model that makes its train function itself, several replicas. A model that does not bear it (it adds numbers of 32 bits to those of a
@@ -26,13 +27,18 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, TrainStep, begun, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import (
+    SETTLING,
+    TrainFunction,
+    TrainStep,
+    begun,
+    check_exchangeable,
+    model_in_fit,
+)
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# Traced, and once more where what the first call made is different.
-_SETTLING: Final = 3
 _OWN: Final = "float32"
 _MIXED: Final = "mixed_bfloat16"
 NO_FIT: Final = "no fit of Keras on TensorFlow runs, and in a loop of the script's own layers are called by the script"
@@ -65,21 +71,21 @@ def _step_of(model: Any, layers: list[Any]) -> TrainStep:
     return step
 
 
-class _NotBorne(TrainFunction):
-    """Says why it could not be traced."""
+class _OfOtherPolicy(TrainFunction):
+    """A train function whose layers have another policy. Says where the model does not bear that."""
 
     def _why(self, error: Exception) -> str:
         return NOT_BORNE.format(type(error).__name__)
 
 
-class MixedPrecision(_NotBorne):
+class MixedPrecision(_OfOtherPolicy):
     """The train function whose layers compute in 16 bits."""
 
     def __init__(self, training: Training, model: Any, layers: list[Any]) -> None:
-        super().__init__(training, model, {}, settling=_SETTLING, step=_step_of(model, layers))
+        super().__init__(training, model, {}, settling=SETTLING, step=_step_of(model, layers))
 
 
-class CompiledMixedPrecision(_NotBorne, ButTheLast):
+class CompiledMixedPrecision(_OfOtherPolicy, ButTheLast):
     """The same, compiled by XLA as it was."""
 
     def __init__(self, training: Training, model: Any, layers: list[Any]) -> None:

@@ -23,13 +23,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from slowstep.frameworks.keras.inside._train_functions import TrainFunction, begun, check_exchangeable, model_in_fit
+from slowstep.frameworks.keras.inside._train_functions import SETTLING, TrainFunction, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import EAGER_RUN, RUNS_EAGERLY, runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# Traced, and once more where what the first call made is different: from then on a step is like the next.
-_SETTLING: Final = 3
 NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own put tf.function around the step"
 
 
@@ -54,7 +52,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if not (model.run_eagerly or runs_functions_eagerly()):
         raise NotApplicable("the step is a traced function already")
     check_exchangeable(model)
-    return begun(TrainFunction(training, model, {"run_eagerly": False}, settling=_SETTLING, traced=_traced))
+    return begun(TrainFunction(training, model, {"run_eagerly": False}, settling=SETTLING, traced=_traced))
 
 
 IMPLEMENTATION = Implementation(lever=Lever(name="run-eagerly-off", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)

@@ -17,8 +17,8 @@ from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.hot_loop import HotLoop
 from slowstep.calibration import updating
+from slowstep.diagnosis.evidence.compute.larger_batch import usual_step_ns
 from slowstep.diagnosis.evidence.growing import growing
-from slowstep.diagnosis.evidence.larger_batch import usual_step_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix

@@ -7,7 +7,7 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
-from slowstep.diagnosis.evidence.device.marked_steps import by_step, share_of_steps
+from slowstep.diagnosis.evidence.marked.marked_steps import by_step, share_of_steps
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 

@@ -13,8 +13,8 @@ from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, p
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.device.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.device.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, saved_by, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.replayed import Replayed

@@ -1,0 +1,1 @@
+"""What rules on the computing share: model, optimizer, batch size."""

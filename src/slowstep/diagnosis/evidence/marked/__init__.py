@@ -1,0 +1,1 @@
+"""What rules share on steps that a profiler marks."""
