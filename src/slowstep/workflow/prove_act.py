@@ -23,7 +23,6 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     Experiment,
     SandboxPlace,
-    ScriptStart,
     save,
 )
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
@@ -36,7 +35,6 @@ from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
-from slowstep.prove.stats.starts import StartedPlan
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
@@ -47,7 +45,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
-from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, whole_rounds
+from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, reached_by_first
 from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
@@ -195,9 +193,6 @@ class ProveAct:
             return ending
         chosen = self._chosen_before()
         plan = self._plan or self._made_plan(report, chosen)
-        # The recording of all of it is for the diagnosis where it ended in the lead-in.
-        own = StartedPlan(plan=plan, steps=self._executor.steps(), notes=tuple(self._executor.lever_notes()))
-        starts = (ScriptStart(updates=self._executor.poll().updates, rounds=whole_rounds(own), came_to_its_end=True),)
         self._keep(ended_by=RUNNING)
         reached = LaterStarts(
             self._later,
@@ -207,7 +202,11 @@ class ProveAct:
             start_s=self._limits.start_s,
             clock=self._clock,
             sleep=self._sleep,
-        ).go_on(plan, cost_of_start(report), Reached(rounds=own, left_s=self._left_s, ending=ending, starts=starts, goes_on=True))
+        ).go_on(plan, cost_of_start(report), reached_by_first(self._executor, plan, ending, self._left_s))
+        return self._kept_reached(reached)
+
+    def _kept_reached(self, reached: Reached) -> Ending:
+        """The end of the last start, once all that was reached is kept."""
         self._left_s, self._walked = reached.left_s, reached.walked or self._walked
         self._outcome = reached.outcome or self._outcome
         exit_code = None if reached.ending.killed else reached.ending.exit_code

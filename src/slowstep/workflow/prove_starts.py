@@ -145,6 +145,13 @@ def whole_rounds(started: StartedPlan) -> int:
     return int((whole[:, AS_IS] & whole[:, FIRST:].any(axis=1)).sum())
 
 
+def reached_by_first(executor: Executor, plan: Plan, ending: Ending, left_s: float) -> Reached:
+    """How far the first start came, which ended by itself. All of it is for the diagnosis where it ended in the lead-in."""
+    own = StartedPlan(plan=plan, steps=executor.steps(), notes=tuple(executor.lever_notes()))
+    start = ScriptStart(updates=executor.poll().updates, rounds=whole_rounds(own), came_to_its_end=True)
+    return Reached(rounds=own, left_s=left_s, ending=ending, starts=(start,), goes_on=True)
+
+
 def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending, health: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps.
 
