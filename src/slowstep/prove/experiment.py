@@ -50,6 +50,11 @@ class SandboxPlace:
     warnings: tuple[str, ...] = ()
     write_ratio: NotNegative | None = None
 
+    @property
+    def keeps_files_apart(self) -> bool:
+        """Whether a start of the script does not meet the files of another one. Of a copy: those in it."""
+        return self.kind != "none"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptStart:

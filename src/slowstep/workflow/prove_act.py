@@ -40,12 +40,21 @@ from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_duration
+from slowstep.units import format_count, format_duration
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
-from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, reached_by_first
+from slowstep.workflow.prove_starts import (
+    NOT_AGAIN,
+    LaterStarts,
+    MakeStart,
+    Reached,
+    cost_of_start,
+    may_start_again,
+    reached_by_first,
+    why_not_again,
+)
 from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
@@ -183,13 +192,11 @@ class ProveAct:
 
     def _with_later_starts(self, ending: Ending) -> Ending:
         """The same end, or that of the last start where the script came to its own before the gains were known."""
-        lead, report = self._lead, None if self._lead is None else self._lead.report
-        if (
-            self._later is None
-            or lead is None
-            or report is None
-            or not may_start_again(self._experiment, report, ending, self._executor.notes("health"))
-        ):
+        report = None if self._lead is None else self._lead.report
+        if self._later is None or report is None or not may_start_again(self._experiment, report, ending):
+            return ending
+        if (why := why_not_again(self._experiment, self._executor.notes("health"))) is not None:
+            self._say(NOT_AGAIN.format(steps=format_count(self._executor.poll().updates, "step"), why=why))
             return ending
         chosen = self._chosen_before()
         plan = self._plan or self._made_plan(report, chosen)

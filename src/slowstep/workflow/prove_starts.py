@@ -27,7 +27,11 @@ MakeStart = Callable[[int], Executor]
 # Has a training walk a plan for so many seconds at most, and tells how it stands.
 Walk = Callable[[Executor, Plan, float, Callable[[Interim], None]], ExperimentOutcome]
 
-AGAIN: Final = "The script ended after {steps}, before the gains were known: it is started again until they are, for {left} at most"
+_TOO_EARLY: Final = "The script ended after {steps}, before the gains were known"
+AGAIN: Final = f"{_TOO_EARLY}: it is started again until they are, for {{left}} at most"
+NOT_AGAIN: Final = f"{_TOO_EARLY}: it is not started again, because {{why}}"
+IN_PLACE: Final = "nothing keeps its files apart here, and it would meet what it wrote before"
+OWN_LOSS: Final = "its own loss was not finite"
 NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again"
 NO_ROUND: Final = "ended before a lever and the training as it is were tested both"
 
@@ -152,15 +156,20 @@ def reached_by_first(executor: Executor, plan: Plan, ending: Ending, left_s: flo
     return Reached(rounds=own, left_s=left_s, ending=ending, starts=(start,), goes_on=True)
 
 
-def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending, health: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps.
-
-    Not where its own loss was not finite, by the notes of its `health`: another start would take that for a lever's doing.
-    """
+def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending) -> bool:
+    """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps."""
     if experiment.ended_by != SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
         return False
-    is_spoilt = any(note.get("name") == LOSS_NOT_FINITE.name for note in health)
-    return not is_spoilt and report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
+    return report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
+
+
+def why_not_again(experiment: Experiment, health: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why such a script is not started again all the same, None where it is: another start would meet the files of this one, or, by the
+    notes of its `health`, have the same loss that is not finite, which would be taken for a lever's doing.
+    """
+    if not experiment.place.keeps_files_apart:
+        return IN_PLACE
+    return OWN_LOSS if any(note.get("name") == LOSS_NOT_FINITE.name for note in health) else None
 
 
 def cost_of_start(report: ReportDict) -> StartCost:

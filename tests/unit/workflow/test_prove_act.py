@@ -13,7 +13,7 @@ from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
 from slowstep.document.validity import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
-from slowstep.prove.experiment import load
+from slowstep.prove.experiment import SandboxPlace, load
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.stats.plan import parse_spec
@@ -27,6 +27,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_starts import IN_PLACE, OWN_LOSS
 from slowstep.workflow.usual import longer_budget_s
 from staged_training import Stage, StagedTraining
 
@@ -510,7 +511,7 @@ def test_what_a_lever_is_in_the_script_is_kept_with_its_experiment(tmp_path, mon
     assert (tmp_path / "train.py").read_text() == source
 
 
-def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
+def acted_later(folder: Path, *stages: Stage, place: SandboxPlace = OVERLAY, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
     """An act on a script that is started as often as it takes; each start plays the next stage."""
     told, staged = Told(), [StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[0])]
 
@@ -518,14 +519,14 @@ def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
         assert number == len(staged) + 1
         if len(staged) == len(stages):
             raise NoSandbox("no room for a sandbox")
-        place = folder / LATER_STARTS_FOLDER / str(number)
-        place.parent.mkdir(exist_ok=True)
-        staged.append(StagedTraining(make_recording(place, SLOW_CALLBACK), stages[len(staged)]))
+        own = folder / LATER_STARTS_FOLDER / str(number)
+        own.parent.mkdir(exist_ok=True)
+        staged.append(StagedTraining(make_recording(own, SLOW_CALLBACK), stages[len(staged)]))
         staged[-1].began_s = staged[-1].now_s = staged[-2].now_s
         return staged[-1]
 
     ended = ProveAct(
-        staged[0], asked(**({"levers": (parse_spec(STUB),), "seed": 7} | more)), levers=LEVERS, place=OVERLAY, say=told.lines.append,
+        staged[0], asked(**({"levers": (parse_spec(STUB),), "seed": 7} | more)), levers=LEVERS, place=place, say=told.lines.append,
         phase=told.phase, limits=LeadLimits(start_s=20.0), later=later,
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
@@ -617,9 +618,19 @@ def test_a_script_whose_own_loss_is_not_finite_is_not_started_again(tmp_path, mo
     notes = StagedTraining.notes
     spoilt = [{"kind": "health", "name": "loss-not-finite", "count": 1}]
     monkeypatch.setattr(StagedTraining, "notes", lambda self, kind: spoilt if kind == "health" else notes(self, kind))
-    _, staged, _ = acted_later(tmp_path / "r", short(5), short(5))
+    _, staged, told = acted_later(tmp_path / "r", short(5), short(5))
 
     assert len(staged) == 1
+    assert any(OWN_LOSS in line for line in told.lines)
+
+
+def test_a_script_whose_files_nothing_keeps_apart_is_not_started_again(tmp_path):
+    in_place = SandboxPlace(kind="none", claims="files may have been changed")
+    ended, staged, told = acted_later(tmp_path / "r", short(5), short(5), place=in_place)
+
+    assert (len(staged), ended.ended_by, row_of(ended)["rounds"]) == (1, "script ended", 5)
+    assert any(IN_PLACE in line for line in told.lines)
+    assert not any("is started again" in line for line in told.lines)
 
 
 def test_starts_end_with_the_budget(tmp_path):
