@@ -18,7 +18,7 @@ def test_one_start_has_no_component_of_its_own():
 
 
 def test_starts_that_differ_no_more_than_their_rounds_have_none():
-    assert between_starts(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 0, 1, 1])) is None
+    assert between_starts(np.array([1.0, -1.0] * 3), np.repeat([0, 1, 2], 2)) is None
 
 
 def test_starts_of_a_round_each_tell_nothing():

@@ -96,13 +96,13 @@ def test_what_a_lever_leaves_in_each_of_two_starts_is_the_share_that_it_is_in_on
     assert shares == pytest.approx([0.25, 0.25])
     found = estimate(both.steps, both.plan)[2]
     judged = judge_all({2: with_kept(found, found.log_ratio, shares[1])})[2]
-    assert judged.interval.high == pytest.approx(4 / 3)
+    assert judged.interval.value == pytest.approx(4 / 3)
     assert judged.verdict != "refuted"
 
 
 def test_starts_that_gain_differently_widen_the_interval():
-    alike, apart = as_one([start(4), start(4)]), as_one([start(4, gain=1.5), start(4, gain=2.5)])
+    alike, apart = as_one([start(4)] * 3), as_one([start(4, gain=1.5), start(4, gain=2.5), start(4)])
 
     assert estimate(alike.steps, alike.plan)[2].gain.precision == pytest.approx(0.0, abs=1e-6)
-    assert estimate(apart.steps, apart.plan)[2].gain.precision > 1.0
+    assert estimate(apart.steps, apart.plan)[2].gain.precision > 0.5
     assert np.isfinite(estimate(apart.steps, apart.plan)[2].gain.value)
