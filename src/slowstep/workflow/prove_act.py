@@ -185,6 +185,8 @@ class ProveAct:
         finally:
             ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code, problem=ending.problem)
+        if ending.interrupted:
+            self._keep(ended_by=INTERRUPTED)
         if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
             # In the lead-in nobody asked why: it did not end by itself.
             self._keep(ended_by=CUT_SHORT)
