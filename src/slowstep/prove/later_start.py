@@ -35,18 +35,28 @@ def drawn_anew(plan: Plan, number: int) -> Plan:
     return replace(plan, blocks=schedule(arms, len(plan.blocks) // arms, plan.seed + number - 1), process=None, begins=())
 
 
+class NoTimeLeft(Exception):
+    """The budget ended before the warm-up did."""
+
+
 def warmed_up(
     executor: Executor,
     steps: int,
-    start_s: float,
     *,
+    start_s: float,
+    left_s: float,
     tell: Callable[[Progress], None],
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Progress | None:
-    """Wait until a training that was started has made its warm-up; None where it ended before. Raises NeverTrained as `start_up` does."""
+    """Wait until a training that was started has made its warm-up; None where it ended before. Raises NeverTrained as `start_up` does, and
+    NoTimeLeft after `left_s` seconds, warm or not.
+    """
+    began_s = clock()
     for progress, _ in start_up(executor, start_s, clock=clock, sleep=sleep):
         tell(progress)
+        if clock() - began_s >= left_s:
+            raise NoTimeLeft
         if progress.updates > steps:
             return progress
     return None
@@ -61,6 +71,8 @@ class LaterStart:
     def __init__(self, executor: Executor, before: StartedPlan, plan: Plan) -> None:
         self.folder: Path = executor.folder
         self._executor, self._before, self.own = executor, before, plan
+        # As they were when it was last looked at.
+        self.updates = 0
 
     @property
     def so_far(self) -> StartedPlan:
@@ -74,7 +86,9 @@ class LaterStart:
 
     def poll(self) -> Progress:
         """How far it is."""
-        return self._executor.poll()
+        progress = self._executor.poll()
+        self.updates = progress.updates
+        return progress
 
     def post(self, plan: Plan) -> None:
         """Have it walk its own part of the plan."""

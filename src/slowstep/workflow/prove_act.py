@@ -190,7 +190,11 @@ class ProveAct:
         if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
             # In the lead-in nobody asked why: it did not end by itself.
             self._keep(ended_by=CUT_SHORT)
-        return self._with_later_starts(ending)
+        try:
+            return self._with_later_starts(ending)
+        except KeyboardInterrupt:
+            self._keep(ended_by=INTERRUPTED)
+            return ending
 
     def _with_later_starts(self, ending: Ending) -> Ending:
         """The same end, or that of the last start where the script came to its own before the gains were known."""

@@ -11,6 +11,7 @@ import pytest
 
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
+from slowstep.cli.terminated import Terminated
 from slowstep.document.validity import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import SandboxPlace, load
@@ -22,12 +23,12 @@ from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
-from slowstep.workflow import prove_act
+from slowstep.workflow import prove_act, prove_starts
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_act import FreshStart, ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
-from slowstep.workflow.prove_starts import IN_PLACE, OWN_LOSS
+from slowstep.workflow.prove_starts import FAILED, IN_PLACE, NO_ROUND, NOT_STARTED, NOT_WARM, OWN_LOSS, TOO_SLOW
 from slowstep.workflow.usual import longer_budget_s
 from staged_training import Stage, StagedTraining
 
@@ -571,6 +572,74 @@ def test_a_start_that_comes_to_no_round_is_the_last(tmp_path):
     assert (len(staged), ended.ended_by) == (2, "script ended")
     assert (row_of(ended)["rounds"], row_of(ended)["verdict"]) == (5, "proved")
     assert any("Start 2 of the script" in line for line in told.lines)
+    assert [start["reason"] for start in ended.report["run"]["experiment"]["starts"]] == [None, NO_ROUND]
+
+
+def test_a_later_start_that_fails_or_cannot_be_made_leaves_its_reason(tmp_path):
+    for name, second, reason in (
+        ("fails", short(1, exit_code=7), FAILED.format(code=7)),
+        ("none", None, NOT_STARTED.format(error="no room for a sandbox")),
+    ):
+        ended, _, told = acted_later(tmp_path / name, short(5), *([second] if second else []))
+
+        assert ended.report["run"]["experiment"]["starts"][1]["reason"] == reason
+        assert len([line for line in told.lines if reason in line]) == 1
+
+
+@pytest.mark.parametrize(("trains_at_s", "step_ms"), [(None, 20.0), (2.0, 5000.0)], ids=["no update", "slow steps"])
+def test_a_later_start_that_is_not_warm_when_the_budget_ends_is_ended_then(tmp_path, trains_at_s, step_ms):
+    second = short(5, trains_at_s=trains_at_s, step_ms=step_ms, ends_at_s=None)
+    ended, staged, _ = acted_later(tmp_path / "r", short(5), second, budget_s=15.0)
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "budget", 0, 5)
+    assert staged[1].now_s - staged[1].began_s < 15.0
+    assert ended.report["run"]["experiment"]["starts"][1]["reason"] == TOO_SLOW
+
+
+def test_no_other_start_is_announced_where_there_is_no_time_for_one(tmp_path):
+    ended, staged, told = acted_later(tmp_path / "r", short(5), short(5), budget_s=2.2)
+
+    assert (len(staged), ended.ended_by) == (1, "budget")
+    assert not any("it is started again" in line for line in told.lines)
+    assert any("it is not started again, because that takes about" in line for line in told.lines)
+
+
+def test_ctrl_c_between_two_starts_keeps_what_was_reached(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prove_starts, "drawn_anew", interrupted)
+    ended, staged, _ = acted_later(tmp_path / "r", short(5), short(5))
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["verdict"]) == (1, "interrupted", 130, "proved")
+
+
+def test_ctrl_c_while_a_start_is_ended_starts_no_other_one(tmp_path, monkeypatch):
+    end = StagedTraining.end
+
+    def impatient(self):
+        ending = end(self)
+        if self.ends == 1 and self.folder.name == "2":
+            raise KeyboardInterrupt
+        return ending
+
+    monkeypatch.setattr(StagedTraining, "end", impatient)
+    ended, staged, _ = acted_later(tmp_path / "r", short(3), short(3), short(3))
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "interrupted", 130, 6)
+
+
+def test_what_ends_this_process_ends_a_later_start_first(tmp_path, monkeypatch):
+    def ended_by_signal(*_, **__):
+        raise Terminated(15)
+
+    started, start = [], StagedTraining.start
+    monkeypatch.setattr(StagedTraining, "start", lambda self: (started.append(self), start(self)))
+    monkeypatch.setattr(prove_starts, "warmed_up", ended_by_signal)
+    with pytest.raises(Terminated):
+        acted_later(tmp_path / "r", short(5), short(5))
+
+    assert [each.ends > 0 for each in started] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -605,7 +674,9 @@ def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_
 
     assert (len(staged), ended.ended_by, ended.code) == (2, "script ended", 1)
     assert row_of(ended)["verdict"] == "proved"
-    assert "starts" not in ended.report["run"]["experiment"]
+    first, second = ended.report["run"]["experiment"]["starts"]
+    assert (first["rounds"], first["reason"]) == (5, None)
+    assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, NOT_WARM)
 
 
 def test_a_script_that_fails_is_not_started_again(tmp_path):

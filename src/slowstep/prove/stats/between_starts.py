@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.calibration.between_runs import BETWEEN_STARTS
-
-# Before so many starts nothing that is narrow is believed: that two are alike is chance too often (benchmarks/coverage_restarts.py).
-FEWEST_STARTS = 3
+from slowstep.prove.stats.design import FEWEST_STARTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
