@@ -235,7 +235,8 @@ class ProveAct:
         """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
-        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.lever_notes(), ending)
+        # Of the last start alone: what an earlier one noted of a lever is of other steps.
+        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.notes("lever"), ending)
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:

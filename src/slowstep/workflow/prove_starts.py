@@ -117,7 +117,7 @@ class LaterStarts:
     def _one(self, plan: Plan, cost: StartCost, before: Reached, budget_s: float) -> Reached:
         """One more start, to its end."""
         number, began_s = len(before.starts) + 1, self._clock()
-        own = drawn_anew(plan, number)
+        own = drawn_anew(plan, number, before.rounds.notes)
         try:
             later = LaterStart(self._make(number), before.rounds, own)
         except (SlowstepError, OSError) as error:

@@ -679,6 +679,18 @@ def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_
     assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, NOT_WARM)
 
 
+def test_a_lever_that_was_given_up_is_left_out_of_later_starts(tmp_path):
+    failed = {"kind": "lever", "arm": 2, "name": STUB, "state": "failed", "reason": "the loss was not finite", "not_finite": 80}
+    levers = (parse_spec(STUB), parse_spec(CHECKPOINTS))
+    later = short(3, gains={3: 1.6}, exit_code=7, output=CRASHED, arms_before=(2,), arm_at_end=3)
+    ended, staged, _ = acted_later(tmp_path / "r", short(3, gains={3: 1.6}, notes=(failed,)), later, levers=levers)
+
+    assert [each.plan.given_up for each in staged] == [(), (2,)]
+    # What the first start noted of its lever is no fault of the second one's.
+    rows = {row["lever"]: row for row in ended.report["experiments"] if row["state"] != "untried"}
+    assert rows[CHECKPOINTS]["reason"].startswith("the script ended with exit code 7 while it was on")
+
+
 def test_a_script_that_fails_is_not_started_again(tmp_path):
     failed, of_failed, _ = acted_later(tmp_path / "failed", short(5, exit_code=7), short(5))
 
