@@ -209,7 +209,8 @@ def _why_open(row: ExperimentRow) -> list[str]:
     """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
     if row["rounds"] < (fewest := _fewest_rounds(row)):
         # What would show is no matter of widths then.
-        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs where a gain is no clearer"]
+        proves = "nothing" if row["how"] == "re-runs" else "only a clear gain"
+        return [f"{row['rounds']} {_rounds(row)}: fewer than {fewest} prove {proves}"]
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:

@@ -46,7 +46,7 @@ NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again
 NOT_STARTED: Final = "came to nothing ({error})"
 NOT_WARM: Final = "ended before it was warmed up"
 TOO_SLOW: Final = "was not warmed up when the budget was used up"
-NO_ROUND: Final = "ended before a lever and the training as it is were tested both"
+NO_ROUND: Final = "ended before any lever was held against the training as it is"
 FAILED: Final = "ended with exit code {code}"
 HAD_TO_END: Final = "had to be ended ({problem})"
 # By `ExperimentOutcome.ended_by`.
