@@ -337,9 +337,11 @@ class ProveAct:
 
         By that alone it stopped at a precision that the report of a machine that they had left did not have.
         """
-        folder, cores, until_ns = self._executor.folder, report["run"].get("cores"), self._experiment.until_ns or 0
+        folder, cores, until_ns = self._executor.folder, report["run"].get("cores"), self._experiment.until_ns
         share = foreign_share(folder, until_ns, cores)
-        return foreign_share(folder, until_ns - int(self._limits.enough_s * 1e9), cores) if share is None else share
+        # A first start that ended in its lead-in is all lead-in.
+        before_ns = 0 if until_ns is None else until_ns - int(self._limits.enough_s * 1e9)
+        return foreign_share(folder, before_ns, cores) if share is None else share
 
     def _diagnose(self, until_ns: int) -> ReportDict:
         self._keep(until_ns=until_ns)

@@ -566,6 +566,15 @@ def test_a_script_that_ends_in_the_lead_in_is_tested_in_later_starts(tmp_path):
     assert [start["rounds"] for start in ended.report["run"]["experiment"]["starts"]] == [0, 4, 4, 4]
 
 
+def test_others_are_not_looked_for_in_a_start_that_is_all_lead_in(tmp_path, monkeypatch):
+    since = []
+    monkeypatch.setattr(prove_act, "foreign_share", lambda folder, from_ns, cores: since.append(from_ns) or 0.1)
+
+    acted_later(tmp_path / "r", short(3, ends_at_s=4.0), short(4), short(4), short(4))
+
+    assert set(since) == {None}
+
+
 def test_a_start_that_comes_to_no_round_is_the_last(tmp_path):
     ended, staged, told = acted_later(tmp_path / "r", short(5), short(0), short(5))
 
