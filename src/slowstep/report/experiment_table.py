@@ -52,7 +52,7 @@ _ENDED: Final = {
     "plan done": "stopped at the end of its plan",
     "script ended": "the script ended",
     "interrupted": "it was interrupted",
-    "killed": "it was killed",
+    "killed": "it was killed, or goes on",
     "never trained": "no training step was seen",
     "nothing to try": "there was nothing to test",
     "a lever": "the script could not go on with a lever",
