@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
@@ -59,17 +60,6 @@ from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FreshStart:
-    """Another start of the training, in a sandbox of its own and the same folder. `start` sets the recording aside and makes ready, `back`
-    puts it in the place of the later one, and `forget` lets go of it.
-    """
-
-    start: Callable[[], Executor]
-    back: Callable[[], None]
-    forget: Callable[[], None]
 
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
@@ -94,7 +84,7 @@ class ProveAct:
         limits: LeadLimits | None = None,
         check: CheckLosses | None = None,
         rerun: Rerun | None = None,
-        again: FreshStart | None = None,
+        without_fault: FreshStart | None = None,
         later: MakeStart | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -102,7 +92,7 @@ class ProveAct:
         self._executor, self._asked, self._levers = executor, asked, levers
         self._say, self._told, self._limits = say, ProveTold(phase, precision=asked.precision), limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
-        self._again, self._later = again, later
+        self._without_fault, self._later = without_fault, later
         # The start that came to a plan last.
         self._walked: Executor = executor
         self._reason: str | None = None
@@ -142,25 +132,25 @@ class ProveAct:
 
     def _ended_without_faults(self, ending: Ending) -> Ending:
         """The same end, or that of another start where the training could not go on with a lever and it is worth one."""
-        while self._has_fault(ending) and self._again is not None and not self._experiment.starts:
+        while self._has_fault(ending) and self._without_fault is not None and not self._experiment.starts:
             first, executor = self._experiment, self._executor
-            if not self._is_worth_again():
+            if not self._is_worth_without():
                 break
-            later = self._started_again(self._again)
+            later = self._started_without_fault(self._without_fault)
             if later is None:
                 # What was known by then is better than nothing.
                 self._experiment, self._executor = replace(first, ended_by=self._ended_by_user or first.ended_by), executor
-                self._again.back()
+                self._without_fault.back()
                 self._keep()
                 break
-            self._again.forget()
+            self._without_fault.forget()
             ending = later
         return ending
 
-    def _started_again(self, again: FreshStart) -> Ending | None:
-        """Another start, to its end; None where it came to no plan."""
+    def _started_without_fault(self, fresh: FreshStart) -> Ending | None:
+        """Another start, without the lever at fault, to its end; None where it came to no plan."""
         try:
-            self._executor = again.start()
+            self._executor = fresh.start()
             self._executor.start()
             ending = self._to_its_end()
         except (SlowstepError, OSError) as error:
@@ -243,7 +233,7 @@ class ProveAct:
             self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause_of(ending) else self._experiment.ended_by)
         return bool(faults)
 
-    def _is_worth_again(self) -> bool:
+    def _is_worth_without(self) -> bool:
         """Whether there are levers that nothing can be said of yet, and time left for the rounds that a verdict takes."""
         ended, plan, outcome = {fault.choice.name for fault in self._experiment.faults}, self._plan, self._outcome
         assert plan is not None

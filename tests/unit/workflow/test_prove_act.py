@@ -25,7 +25,8 @@ from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.workflow import prove_act, prove_starts
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.prove_act import FreshStart, ProveAct
+from slowstep.workflow.fresh_start import FreshStart
+from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
 from slowstep.workflow.prove_starts import FAILED, IN_PLACE, NO_ROUND, NOT_STARTED, NOT_WARM, OWN_LOSS, TOO_SLOW
@@ -264,7 +265,7 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
     wanted = {"levers": levers, "seed": 7} | more
     ended = ProveAct(
         staged[0], asked(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
-        again=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
+        without_fault=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
     assert all(each.ends for each in staged)
