@@ -303,7 +303,7 @@ def _in_starts(facts: ExperimentFacts) -> str:
     measured = sum(start["rounds"] > 0 for start in starts)
     lengths = sorted({start["updates"] for start in starts if start["came_to_its_end"]})
     differ = f" (they ended after {lengths[0]} to {lengths[-1]} steps)" if len(lengths) > 1 else ""
-    few = ", of which two tell only a clear gain" if measured == FEWEST_STARTS - 1 else ""
+    few = "; two starts prove only a clear gain" if measured == FEWEST_STARTS - 1 else ""
     return f" in {format_count(measured, 'start')} of the script{differ}{few}" if measured and len(starts) > 1 else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from pathlib import Path
@@ -23,6 +24,7 @@ from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
+from slowstep.report.terminal import show
 from slowstep.workflow import prove_act, prove_starts
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.fresh_start import FreshStart
@@ -637,6 +639,16 @@ def test_ctrl_c_while_a_start_is_ended_starts_no_other_one(tmp_path, monkeypatch
     ended, staged, _ = acted_later(tmp_path / "r", short(3), short(3), short(3))
 
     assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "interrupted", 130, 6)
+
+
+def test_what_two_starts_tell_is_said_with_why_no_third_followed(tmp_path):
+    ended, _, _ = acted_later(tmp_path / "r", short(5), short(4, exit_code=7), precision=1e-6)
+
+    stream = io.StringIO()
+    show(ended.report, stream)
+    page = " ".join(stream.getvalue().split())
+    assert "in 2 starts of the script; two starts prove only a clear gain;" in page
+    assert "start 2 of the script ended with exit code 7" in page
 
 
 def test_what_ends_this_process_ends_a_later_start_first(tmp_path, monkeypatch):
