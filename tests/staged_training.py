@@ -90,7 +90,9 @@ class StagedTraining:
         return list(self.stage.notes)
 
     def notes(self, kind: str) -> list[dict[str, Any]]:
-        """Which arm was on last, where the stage says so."""
+        """What became of the levers, and which arm was on last, where the stage says so."""
+        if kind == "lever":
+            return self.lever_notes()
         arms = (*self.stage.arms_before, self.stage.arm_at_end)
         return [{"kind": "arm", "arm": arm} for arm in arms] if kind == "arm" and self.plan is not None else []
 

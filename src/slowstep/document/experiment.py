@@ -266,7 +266,8 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
     place = experiment.place
     reached = None if results is None else results.reached
     starts: list[StartRow] = [
-        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end} for start in experiment.starts
+        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end, "reason": start.reason}
+        for start in experiment.starts
     ]
     facts: ExperimentFacts = {
         "seed": None if recorded is None else recorded.plan.seed,

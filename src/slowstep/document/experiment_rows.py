@@ -50,11 +50,14 @@ class OutcomeRow(TypedDict):
 
 
 class StartRow(TypedDict):
-    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end."""
+    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end. `reason`
+    is why no other one followed, where how the experiment ended does not say it.
+    """
 
     updates: int
     rounds: int
     came_to_its_end: bool
+    reason: NotRequired[str | None]
 
 
 class ExperimentFacts(TypedDict):

@@ -54,7 +54,7 @@ class Progress:
 class Ending:
     """How it ended: the command's own exit code, None where it was `killed`; `left` are processes that could not be ended.
 
-    `output` is the end of what the command printed.
+    `output` is the end of what the command printed. `interrupted`: somebody pressed Ctrl-C while it was ended.
     """
 
     exit_code: int | None
@@ -62,6 +62,7 @@ class Ending:
     left: tuple[int, ...]
     output: str
     problem: str | None = None
+    interrupted: bool = False
 
 
 class Executor(Protocol):
@@ -274,13 +275,13 @@ class LiveExecutor:
 
 
 def surely_ended(executor: Executor) -> Ending:
-    """End a training although somebody presses Ctrl-C once more, just before its end can no longer be disturbed. What else ends this
-    process ends the training first.
+    """End a training although somebody presses Ctrl-C once more, just before its end can no longer be disturbed, and say so. What else
+    ends this process ends the training first.
     """
     try:
         return executor.end()
     except KeyboardInterrupt:
-        return executor.end()
+        return replace(executor.end(), interrupted=True)
     except BaseException:
         executor.end()
         raise

@@ -50,14 +50,22 @@ class SandboxPlace:
     warnings: tuple[str, ...] = ()
     write_ratio: NotNegative | None = None
 
+    @property
+    def keeps_files_apart(self) -> bool:
+        """Whether a start of the script does not meet the files of another one. Of a copy: those in it."""
+        return self.kind != "none"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptStart:
-    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end."""
+    """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end. `reason`
+    is why no other one followed, as a clause after "it", None where that is said by how the experiment ended.
+    """
 
     updates: int
     rounds: int
     came_to_its_end: bool
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

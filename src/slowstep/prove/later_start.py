@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from slowstep.prove.executor import Ending, Executor, Progress
 from slowstep.prove.first_updates import start_up
+from slowstep.prove.lever_faults import given_up
 from slowstep.prove.stats.design import round_seconds, schedule
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
@@ -26,27 +27,40 @@ class StartCost:
     def worth_s(self, plan: Plan) -> float:
         """The seconds with which another start comes to one round."""
         warmup_s = self.warmup_steps * self.step_ms / 1000
-        return self.startup_s + warmup_s + round_seconds(len(plan.arms), plan.steps, self.step_ms, plan.uncounted)
+        return self.startup_s + warmup_s + round_seconds(len(plan.arms) - len(plan.given_up), plan.steps, self.step_ms, plan.uncounted)
 
 
-def drawn_anew(plan: Plan, number: int) -> Plan:
-    """The same plan for a start with this number (from 2 on), in an order of its own."""
+def drawn_anew(plan: Plan, number: int, notes: Iterable[Mapping[str, Any]] = ()) -> Plan:
+    """The same plan for a start with this number (from 2 on), in an order of its own, without the arms that were given up before by the
+    `notes` of levers: their steps would be left out of every estimate.
+    """
     arms = len(plan.arms)
-    return replace(plan, blocks=schedule(arms, len(plan.blocks) // arms, plan.seed + number - 1), process=None, begins=())
+    blocks = schedule(arms, len(plan.blocks) // arms, plan.seed + number - 1)
+    return replace(plan, blocks=blocks, process=None, begins=(), given_up=tuple(sorted(given_up(notes))))
+
+
+class NoTimeLeft(Exception):
+    """The budget ended before the warm-up did."""
 
 
 def warmed_up(
     executor: Executor,
     steps: int,
-    start_s: float,
     *,
+    start_s: float,
+    left_s: float,
     tell: Callable[[Progress], None],
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Progress | None:
-    """Wait until a training that was started has made its warm-up; None where it ended before. Raises NeverTrained as `start_up` does."""
+    """Wait until a training that was started has made its warm-up; None where it ended before. Raises NeverTrained as `start_up` does, and
+    NoTimeLeft after `left_s` seconds, warm or not.
+    """
+    began_s = clock()
     for progress, _ in start_up(executor, start_s, clock=clock, sleep=sleep):
         tell(progress)
+        if clock() - began_s >= left_s:
+            raise NoTimeLeft
         if progress.updates > steps:
             return progress
     return None
@@ -61,6 +75,8 @@ class LaterStart:
     def __init__(self, executor: Executor, before: StartedPlan, plan: Plan) -> None:
         self.folder: Path = executor.folder
         self._executor, self._before, self.own = executor, before, plan
+        # As they were when it was last looked at.
+        self.updates = 0
 
     @property
     def so_far(self) -> StartedPlan:
@@ -74,7 +90,9 @@ class LaterStart:
 
     def poll(self) -> Progress:
         """How far it is."""
-        return self._executor.poll()
+        progress = self._executor.poll()
+        self.updates = progress.updates
+        return progress
 
     def post(self, plan: Plan) -> None:
         """Have it walk its own part of the plan."""

@@ -94,8 +94,10 @@ def _plan(folder: Path) -> Plan:
     return msgspec.json.decode((folder / PLAN_FILE).read_bytes(), type=Plan)
 
 
-def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
-    """Cores that others used since a time (CLOCK_MONOTONIC, ns) and in later starts, by the cores allowed; None where that was not read."""
+def foreign_share(folder: Path, from_ns: int | None, cores: float | None) -> float | None:
+    """Cores that others used since a time (CLOCK_MONOTONIC, ns; None: not in the first start) and in later starts, by the cores allowed;
+    None where that was not read.
+    """
     load = _load(_places(folder, from_ns), cores)
     return None if load is None else load.foreign_share
 

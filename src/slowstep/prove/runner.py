@@ -59,4 +59,4 @@ def run(
         ended_by = until_ended()
     finally:
         ending = surely_ended(executor)
-    return watch.outcome(ended_by, ending)
+    return watch.outcome("interrupted" if ending.interrupted else ended_by, ending)

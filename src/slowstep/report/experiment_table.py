@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from slowstep.prove.stats.design import FEWEST_PAIRS, MIN_ROUNDS
+from slowstep.prove.stats.design import FEWEST_PAIRS, FEWEST_STARTS, MIN_ROUNDS
 from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
@@ -52,7 +52,7 @@ _ENDED: Final = {
     "plan done": "stopped at the end of its plan",
     "script ended": "the script ended",
     "interrupted": "it was interrupted",
-    "killed": "it was killed",
+    "killed": "it was killed, or goes on",
     "never trained": "no training step was seen",
     "nothing to try": "there was nothing to test",
     "a lever": "the script could not go on with a lever",
@@ -209,7 +209,8 @@ def _why_open(row: ExperimentRow) -> list[str]:
     """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
     if row["rounds"] < (fewest := _fewest_rounds(row)):
         # What would show is no matter of widths then.
-        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs where a gain is no clearer"]
+        proves = "nothing" if row["how"] == "re-runs" else "only a clear gain"
+        return [f"{row['rounds']} {_rounds(row)}: fewer than {fewest} prove {proves}"]
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:
@@ -284,6 +285,9 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, any_known: bool, say_
         canvas.prose(f"Measured {took}in blocks of {each}{_in_starts(facts)}; {reached}. Seed {facts['seed']}", hang=_INDENT)
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
+    for number, start in enumerate(facts.get("starts", []), 1):
+        if reason := start.get("reason"):
+            canvas.prose(f"start {number} of the script {reason}", label=_label("Starts"), label_style="dim")
     foreign = facts["foreign_share"]
     if say_busy and foreign is not None and facts.get("busy"):
         text = f"other processes used {format_share(foreign)} of the cores: levers that need cores, such as workers, gain less than alone"
@@ -299,7 +303,8 @@ def _in_starts(facts: ExperimentFacts) -> str:
     measured = sum(start["rounds"] > 0 for start in starts)
     lengths = sorted({start["updates"] for start in starts if start["came_to_its_end"]})
     differ = f" (they ended after {lengths[0]} to {lengths[-1]} steps)" if len(lengths) > 1 else ""
-    return f" in {format_count(measured, 'start')} of the script{differ}" if measured and len(starts) > 1 else ""
+    few = "; two starts prove only a clear gain" if measured == FEWEST_STARTS - 1 else ""
+    return f" in {format_count(measured, 'start')} of the script{differ}{few}" if measured and len(starts) > 1 else ""
 
 
 def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.record.launching.folder import as_typed
-from slowstep.record.launching.leftovers import remove_leftovers
+from slowstep.record.launching.leftovers import remove_leftovers_of_starts
 from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.typed import analyze as analyze_again
@@ -47,7 +47,7 @@ def analyze(
         raise
     finally:
         # Of a launcher that was killed: whatever became of its recording, nobody needs them.
-        remove_leftovers(str(found[0].path))
+        remove_leftovers_of_starts(str(found[0].path))
 
 
 def _refuse_several(found: Sequence[FoundTrace]) -> None:

@@ -16,11 +16,12 @@ from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.record.experiment.implementations import broken_levers, known_levers
 from slowstep.record.experiment.lever import Lever
-from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
+from slowstep.record.launching.folder import remove_folder
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.units import format_about, format_duration, format_share
+from slowstep.workflow.fresh_start import fresh_start
 from slowstep.workflow.progress import Tell
-from slowstep.workflow.prove_act import FreshStart, ProveAct
+from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
 from slowstep.workflow.prove_starts import MakeStart
@@ -52,7 +53,7 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
             phase=tell.phase,
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
-            again=_fresh_start(place, environ, until_s),
+            without_fault=fresh_start(place, environ, until_s),
             later=_later_start(place, environ, until_s),
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
@@ -60,18 +61,6 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
         # It would be taken for one of a training that left nothing.
         remove_folder(str(place.folder))
     return ended
-
-
-def _fresh_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> FreshStart:
-    """How the script is started once more in a sandbox of its own, until the same time; what was recorded is set aside meanwhile."""
-    folder = str(place.folder)
-
-    def start() -> LiveExecutor:
-        set_aside(folder)
-        left_s = max(until_s - time.monotonic(), 0.0)
-        return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
-
-    return FreshStart(start=start, back=lambda: put_back(folder), forget=lambda: forget_aside(folder))
 
 
 def _later_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> MakeStart:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     Experiment,
     SandboxPlace,
-    ScriptStart,
     save,
 )
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
@@ -36,33 +35,31 @@ from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
-from slowstep.prove.stats.starts import StartedPlan
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_duration
+from slowstep.units import format_count, format_duration
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
-from slowstep.workflow.prove_starts import LaterStarts, MakeStart, Reached, cost_of_start, may_start_again, whole_rounds
+from slowstep.workflow.prove_starts import (
+    NOT_AGAIN,
+    LaterStarts,
+    MakeStart,
+    Reached,
+    cost_of_start,
+    may_start_again,
+    reached_by_first,
+    why_not_again,
+)
 from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FreshStart:
-    """Another start of the training, in a sandbox of its own and the same folder. `start` sets the recording aside and makes ready, `back`
-    puts it in the place of the later one, and `forget` lets go of it.
-    """
-
-    start: Callable[[], Executor]
-    back: Callable[[], None]
-    forget: Callable[[], None]
 
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
@@ -87,7 +84,7 @@ class ProveAct:
         limits: LeadLimits | None = None,
         check: CheckLosses | None = None,
         rerun: Rerun | None = None,
-        again: FreshStart | None = None,
+        without_fault: FreshStart | None = None,
         later: MakeStart | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -95,7 +92,7 @@ class ProveAct:
         self._executor, self._asked, self._levers = executor, asked, levers
         self._say, self._told, self._limits = say, ProveTold(phase, precision=asked.precision), limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
-        self._again, self._later = again, later
+        self._without_fault, self._later = without_fault, later
         # The start that came to a plan last.
         self._walked: Executor = executor
         self._reason: str | None = None
@@ -135,25 +132,25 @@ class ProveAct:
 
     def _ended_without_faults(self, ending: Ending) -> Ending:
         """The same end, or that of another start where the training could not go on with a lever and it is worth one."""
-        while self._has_fault(ending) and self._again is not None and not self._experiment.starts:
+        while self._has_fault(ending) and self._without_fault is not None and not self._experiment.starts:
             first, executor = self._experiment, self._executor
-            if not self._is_worth_again():
+            if not self._is_worth_without():
                 break
-            later = self._started_again(self._again)
+            later = self._started_without_fault(self._without_fault)
             if later is None:
                 # What was known by then is better than nothing.
                 self._experiment, self._executor = replace(first, ended_by=self._ended_by_user or first.ended_by), executor
-                self._again.back()
+                self._without_fault.back()
                 self._keep()
                 break
-            self._again.forget()
+            self._without_fault.forget()
             ending = later
         return ending
 
-    def _started_again(self, again: FreshStart) -> Ending | None:
-        """Another start, to its end; None where it came to no plan."""
+    def _started_without_fault(self, fresh: FreshStart) -> Ending | None:
+        """Another start, without the lever at fault, to its end; None where it came to no plan."""
         try:
-            self._executor = again.start()
+            self._executor = fresh.start()
             self._executor.start()
             ending = self._to_its_end()
         except (SlowstepError, OSError) as error:
@@ -178,26 +175,27 @@ class ProveAct:
         finally:
             ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code, problem=ending.problem)
+        if ending.interrupted:
+            self._keep(ended_by=INTERRUPTED)
         if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
             # In the lead-in nobody asked why: it did not end by itself.
             self._keep(ended_by=CUT_SHORT)
-        return self._with_later_starts(ending)
+        try:
+            return self._with_later_starts(ending)
+        except KeyboardInterrupt:
+            self._keep(ended_by=INTERRUPTED)
+            return ending
 
     def _with_later_starts(self, ending: Ending) -> Ending:
         """The same end, or that of the last start where the script came to its own before the gains were known."""
-        lead, report = self._lead, None if self._lead is None else self._lead.report
-        if (
-            self._later is None
-            or lead is None
-            or report is None
-            or not may_start_again(self._experiment, report, ending, self._executor.notes("health"))
-        ):
+        report = None if self._lead is None else self._lead.report
+        if self._later is None or report is None or not may_start_again(self._experiment, report, ending):
+            return ending
+        if (why := why_not_again(self._experiment, self._executor.notes("health"))) is not None:
+            self._say(NOT_AGAIN.format(steps=format_count(self._executor.poll().updates, "step"), why=why))
             return ending
         chosen = self._chosen_before()
         plan = self._plan or self._made_plan(report, chosen)
-        # The recording of all of it is for the diagnosis where it ended in the lead-in.
-        own = StartedPlan(plan=plan, steps=self._executor.steps(), notes=tuple(self._executor.lever_notes()))
-        starts = (ScriptStart(updates=self._executor.poll().updates, rounds=whole_rounds(own), came_to_its_end=True),)
         self._keep(ended_by=RUNNING)
         reached = LaterStarts(
             self._later,
@@ -207,7 +205,11 @@ class ProveAct:
             start_s=self._limits.start_s,
             clock=self._clock,
             sleep=self._sleep,
-        ).go_on(plan, cost_of_start(report), Reached(rounds=own, left_s=self._left_s, ending=ending, starts=starts, goes_on=True))
+        ).go_on(plan, cost_of_start(report), reached_by_first(self._executor, plan, ending, self._left_s))
+        return self._kept_reached(reached)
+
+    def _kept_reached(self, reached: Reached) -> Ending:
+        """The end of the last start, once all that was reached is kept."""
         self._left_s, self._walked = reached.left_s, reached.walked or self._walked
         self._outcome = reached.outcome or self._outcome
         exit_code = None if reached.ending.killed else reached.ending.exit_code
@@ -223,14 +225,15 @@ class ProveAct:
         """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
-        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.lever_notes(), ending)
+        # Of the last start alone: what an earlier one noted of a lever is of other steps.
+        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.notes("lever"), ending)
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:
             self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause_of(ending) else self._experiment.ended_by)
         return bool(faults)
 
-    def _is_worth_again(self) -> bool:
+    def _is_worth_without(self) -> bool:
         """Whether there are levers that nothing can be said of yet, and time left for the rounds that a verdict takes."""
         ended, plan, outcome = {fault.choice.name for fault in self._experiment.faults}, self._plan, self._outcome
         assert plan is not None
@@ -324,9 +327,11 @@ class ProveAct:
 
         By that alone it stopped at a precision that the report of a machine that they had left did not have.
         """
-        folder, cores, until_ns = self._executor.folder, report["run"].get("cores"), self._experiment.until_ns or 0
+        folder, cores, until_ns = self._executor.folder, report["run"].get("cores"), self._experiment.until_ns
         share = foreign_share(folder, until_ns, cores)
-        return foreign_share(folder, until_ns - int(self._limits.enough_s * 1e9), cores) if share is None else share
+        # A first start that ended in its lead-in is all lead-in.
+        before_ns = 0 if until_ns is None else until_ns - int(self._limits.enough_s * 1e9)
+        return foreign_share(folder, before_ns, cores) if share is None else share
 
     def _diagnose(self, until_ns: int) -> ReportDict:
         self._keep(until_ns=until_ns)

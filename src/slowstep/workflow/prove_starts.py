@@ -8,12 +8,21 @@ from typing import Any, Final
 
 from slowstep.errors import SlowstepError
 from slowstep.prove.executor import Ending, Executor, surely_ended
-from slowstep.prove.experiment import BUDGET_SPENT, CUT_SHORT, INTERRUPTED, SCRIPT_ENDED, Experiment, ScriptStart
+from slowstep.prove.experiment import (
+    BUDGET_SPENT,
+    CUT_SHORT,
+    INTERRUPTED,
+    NEVER_TRAINED,
+    NOT_TAKEN_UP,
+    SCRIPT_ENDED,
+    STOOD_STILL,
+    Experiment,
+    ScriptStart,
+)
 from slowstep.prove.first_updates import NeverTrained
-from slowstep.prove.later_start import LaterStart, StartCost, drawn_anew, warmed_up
+from slowstep.prove.later_start import LaterStart, NoTimeLeft, StartCost, drawn_anew, warmed_up
 from slowstep.prove.outcome import ExperimentOutcome, Interim
-from slowstep.prove.stats.between_starts import FEWEST_STARTS
-from slowstep.prove.stats.design import AS_IS, FIRST
+from slowstep.prove.stats.design import AS_IS, FEWEST_STARTS, FIRST
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.rounds import sum_rounds
 from slowstep.prove.stats.starts import StartedPlan
@@ -27,16 +36,33 @@ MakeStart = Callable[[int], Executor]
 # Has a training walk a plan for so many seconds at most, and tells how it stands.
 Walk = Callable[[Executor, Plan, float, Callable[[Interim], None]], ExperimentOutcome]
 
-AGAIN: Final = "The script ended after {steps}, before the gains were known: it is started again until they are, for {left} at most"
+_TOO_EARLY: Final = "The script ended after {steps}, before the gains were known"
+AGAIN: Final = f"{_TOO_EARLY}: it is started again until they are, for {{left}} at most. What it does beside files it does each time"
+NOT_AGAIN: Final = f"{_TOO_EARLY}: it is not started again, because {{why}}"
+IN_PLACE: Final = "nothing keeps its files apart here, and it would meet what it wrote before"
+OWN_LOSS: Final = "its own loss was not finite"
+NO_TIME: Final = "that takes about {needed}, and {left} of the budget are left"
 NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again"
-NO_ROUND: Final = "ended before a lever and the training as it is were tested both"
+NOT_STARTED: Final = "came to nothing ({error})"
+NOT_WARM: Final = "ended before it was warmed up"
+TOO_SLOW: Final = "was not warmed up when the budget was used up"
+NO_ROUND: Final = "ended before any lever was held against the training as it is"
+FAILED: Final = "ended with exit code {code}"
+HAD_TO_END: Final = "had to be ended ({problem})"
+# By `ExperimentOutcome.ended_by`.
+_OTHERWISE: Final = {
+    NEVER_TRAINED: "made no training step",
+    NOT_TAKEN_UP: "never began the tests",
+    STOOD_STILL: "made no more steps",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
     """How far the starts came until now: the rounds of all of them, what is left of the budget, how the last one ended, and by what.
 
-    `goes_on`: another start may come further. `walked` is the last one that came to a plan; `outcome` what all together have measured.
+    `goes_on`: another start may come further. `walked` is the last one that was made, whether it came to the plan or not: in one that did
+    not no lever was on. `outcome` is what all together have measured.
     """
 
     rounds: StartedPlan
@@ -67,37 +93,66 @@ class LaterStarts:
         self._start_s, self._clock, self._sleep = start_s, clock, sleep
 
     def go_on(self, plan: Plan, cost: StartCost, first: Reached) -> Reached:
-        """From what the first start has reached to what all have. Every start is ended when the next one begins, and at the end."""
+        """From what the first start has reached to what all have. Every start is ended when the next one begins, and at the end; what was
+        reached until Ctrl-C stands.
+        """
         reached, budget_s = first, first.left_s
-        steps = format_count(first.starts[0].updates, "step")
-        self._say(AGAIN.format(steps=steps, left=format_duration(first.left_s * 1e9)))
-        while reached.goes_on:
-            if reached.left_s < cost.worth_s(plan):
-                return replace(reached, ended_by=BUDGET_SPENT)
-            reached = self._one(plan, cost, reached, budget_s)
+        try:
+            self._say_first(first, cost.worth_s(plan))
+            while reached.goes_on:
+                if reached.left_s < cost.worth_s(plan):
+                    return replace(reached, goes_on=False, ended_by=BUDGET_SPENT)
+                reached = self._one(plan, cost, reached, budget_s)
+        except KeyboardInterrupt:
+            return replace(reached, goes_on=False, ended_by=INTERRUPTED)
         return reached
+
+    def _say_first(self, first: Reached, worth_s: float) -> None:
+        steps, left = format_count(first.starts[0].updates, "step"), format_duration(first.left_s * 1e9)
+        if first.left_s < worth_s:
+            self._say(NOT_AGAIN.format(steps=steps, why=NO_TIME.format(needed=format_duration(worth_s * 1e9), left=left)))
+        else:
+            self._say(AGAIN.format(steps=steps, left=left))
 
     def _one(self, plan: Plan, cost: StartCost, before: Reached, budget_s: float) -> Reached:
         """One more start, to its end."""
         number, began_s = len(before.starts) + 1, self._clock()
-        later: LaterStart | None = None
+        own = drawn_anew(plan, number, before.rounds.notes)
         try:
-            later = LaterStart(self._make(number), before.rounds, drawn_anew(plan, number))
+            later = LaterStart(self._make(number), before.rounds, own)
+        except (SlowstepError, OSError) as error:
+            return self._come_to_nothing(None, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
+
+        def left_s() -> float:
+            return before.left_s - (self._clock() - began_s)
+
+        try:
+            return self._started(later, before, left_s, budget_s, cost)
+        except BaseException:
+            # A signal, Ctrl-C at an odd moment, or a fault: nothing of it is left running.
+            surely_ended(later)
+            raise
+
+    def _started(self, later: LaterStart, before: Reached, left_s: Callable[[], float], budget_s: float, cost: StartCost) -> Reached:
+        try:
             later.start()
-            is_warm = self._warm(later, cost, number)
+            is_warm = self._warm(later, cost, len(before.starts) + 1, left_s())
         except KeyboardInterrupt:
             return self._come_to_nothing(later, before, INTERRUPTED, None)
+        except NoTimeLeft:
+            return self._come_to_nothing(later, before, BUDGET_SPENT, TOO_SLOW)
         except (SlowstepError, OSError, NeverTrained) as error:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, f"came to nothing ({error})")
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
         if not is_warm:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, "ended before it was warmed up")
-        return self._walked(later, before, before.left_s - (self._clock() - began_s), budget_s, cost)
+            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_WARM)
+        return self._walked(later, before, left_s(), budget_s, cost)
 
-    def _warm(self, executor: Executor, cost: StartCost, number: int) -> bool:
+    def _warm(self, executor: Executor, cost: StartCost, number: int, left_s: float) -> bool:
         progress = warmed_up(
             executor,
             cost.warmup_steps,
-            self._start_s,
+            start_s=self._start_s,
+            left_s=left_s,
             tell=lambda progress: self._told.started_again(number, progress),
             clock=self._clock,
             sleep=self._sleep,
@@ -115,28 +170,50 @@ class LaterStarts:
             self._told.testing(plan, replace(interim, seconds=interim.seconds + spent_s), budget_s, start=number)
 
         outcome = self._walk(later, plan, share_s, tell)
-        gained = whole_rounds(later.so_far) - whole_rounds(before.rounds)
-        came_to_its_end = outcome.ended_by == SCRIPT_ENDED and outcome.ending.exit_code == 0
-        if came_to_its_end and not gained:
-            self._say(NO_FURTHER.format(number=number, why=NO_ROUND))
+        start = self._start_of(later, before, outcome)
         return Reached(
             rounds=later.so_far,
             left_s=max(left_s - outcome.seconds, 0.0),
             ending=outcome.ending,
-            starts=(*before.starts, ScriptStart(updates=later.poll().updates, rounds=gained, came_to_its_end=came_to_its_end)),
-            goes_on=(came_to_its_end and gained > 0) or (outcome.ended_by == BUDGET_SPENT and share_s < left_s),
+            starts=(*before.starts, start),
+            goes_on=(start.came_to_its_end and start.rounds > 0) or (outcome.ended_by == BUDGET_SPENT and share_s < left_s),
             ended_by=outcome.ended_by,
             walked=later,
             outcome=outcome,
         )
 
-    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
-        """A start that measured nothing, in which no lever was on: what was known before stands."""
-        ending = before.ending if later is None else surely_ended(later)
+    def _start_of(self, later: LaterStart, before: Reached, outcome: ExperimentOutcome) -> ScriptStart:
+        """What there is to say of a start that walked; where it is the last one for a reason of its own, that is said."""
+        gained = whole_rounds(later.so_far) - whole_rounds(before.rounds)
+        why = why_the_last(outcome, gained)
         if why is not None:
             self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
-        ended_by = CUT_SHORT if ending.problem else ended_by
-        return replace(before, goes_on=False, ended_by=ended_by, ending=ending, walked=later or before.walked)
+        came_to_its_end = outcome.ended_by == SCRIPT_ENDED and outcome.ending.exit_code == 0
+        return ScriptStart(updates=later.poll().updates, rounds=gained, came_to_its_end=came_to_its_end, reason=why)
+
+    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
+        """A start that measured nothing, in which no lever was on: what was known before stands. None was made where `later` is None."""
+        if why is not None:
+            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
+        if later is None:
+            start = ScriptStart(updates=0, rounds=0, came_to_its_end=False, reason=why)
+            return replace(before, goes_on=False, ended_by=ended_by, starts=(*before.starts, start))
+        ending = surely_ended(later)
+        ended_by = INTERRUPTED if ending.interrupted else CUT_SHORT if ending.problem else ended_by
+        start = ScriptStart(updates=later.updates, rounds=0, came_to_its_end=ending.exit_code == 0, reason=ending.problem or why)
+        return replace(before, goes_on=False, ended_by=ended_by, ending=ending, starts=(*before.starts, start), walked=later)
+
+
+def why_the_last(outcome: ExperimentOutcome, gained: int) -> str | None:
+    """Why no start follows one that had so many rounds, as a clause; None where one may, or where the experiment ended as asked for."""
+    ending = outcome.ending
+    if outcome.ended_by == CUT_SHORT:
+        return HAD_TO_END.format(problem=ending.problem)
+    if outcome.ended_by != SCRIPT_ENDED:
+        return _OTHERWISE.get(outcome.ended_by)
+    if ending.exit_code:
+        return FAILED.format(code=ending.exit_code)
+    return None if gained else NO_ROUND
 
 
 def whole_rounds(started: StartedPlan) -> int:
@@ -145,15 +222,27 @@ def whole_rounds(started: StartedPlan) -> int:
     return int((whole[:, AS_IS] & whole[:, FIRST:].any(axis=1)).sum())
 
 
-def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending, health: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps.
+def reached_by_first(executor: Executor, plan: Plan, ending: Ending, left_s: float) -> Reached:
+    """How far the first start came, which ended by itself. All of it is for the diagnosis where it ended in the lead-in."""
+    own = StartedPlan(plan=plan, steps=executor.steps(), notes=tuple(executor.lever_notes()))
+    start = ScriptStart(updates=executor.poll().updates, rounds=whole_rounds(own), came_to_its_end=True)
+    return Reached(rounds=own, left_s=left_s, ending=ending, starts=(start,), goes_on=True)
 
-    Not where its own loss was not finite, by the notes of its `health`: another start would take that for a lever's doing.
-    """
+
+def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending) -> bool:
+    """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps."""
     if experiment.ended_by != SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
         return False
-    is_spoilt = any(note.get("name") == LOSS_NOT_FINITE.name for note in health)
-    return not is_spoilt and report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
+    return report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
+
+
+def why_not_again(experiment: Experiment, health: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why such a script is not started again all the same, None where it is: another start would meet the files of this one, or, by the
+    notes of its `health`, have the same loss that is not finite, which would be taken for a lever's doing.
+    """
+    if not experiment.place.keeps_files_apart:
+        return IN_PLACE
+    return OWN_LOSS if any(note.get("name") == LOSS_NOT_FINITE.name for note in health) else None
 
 
 def cost_of_start(report: ReportDict) -> StartCost:

@@ -159,7 +159,12 @@ def _began(folder: Path) -> tuple[float, int, str]:
 
 
 def is_going_on(folder: Path) -> bool:
-    """Whether a recording is being made: by a process of this machine that lives, and is not another one of the same number."""
+    """Whether a recording is being made, or one of a later start of the script below it."""
+    return any(map(_is_made_now, (folder, *_folders(folder / contract.LATER_STARTS_FOLDER))))
+
+
+def _is_made_now(folder: Path) -> bool:
+    """By a process of this machine that lives, and is not another one of the same number."""
     launcher = _first_notes(folder).get("process", {})
     pid, noted_ns = _number(launcher.get("pid")), _number(launcher.get("realtime_ns"))
     if pid is None or noted_ns is None or not (folder / contract.CONTROL_FILE).exists() or launcher.get("boot_id") != boot_id():

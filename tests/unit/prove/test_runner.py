@@ -131,7 +131,8 @@ def test_ctrl_c_before_the_first_step_is_no_error():
     assert executor.ended == 1
 
 
-def test_ctrl_c_once_more_while_the_training_is_ended_does_not_leave_it_alive():
+@pytest.mark.parametrize("interrupt_at_s", [1.0, None])
+def test_ctrl_c_while_the_training_is_ended_does_not_leave_it_alive_and_is_heard(interrupt_at_s):
     class Impatient(FakeExecutor):
         interrupted = False
 
@@ -141,7 +142,7 @@ def test_ctrl_c_once_more_while_the_training_is_ended_does_not_leave_it_alive():
                 raise KeyboardInterrupt
             return super().end()
 
-    executor = Impatient(FakeTraining(interrupt_at_s=1.0))
+    executor = Impatient(FakeTraining(interrupt_at_s=interrupt_at_s))
 
     outcome = run(executor, _plan(), clock=executor.clock, sleep=executor.sleep)
     assert outcome.ended_by == "interrupted"

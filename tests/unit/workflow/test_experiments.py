@@ -399,7 +399,7 @@ def test_a_lever_that_was_given_up_late_takes_no_part_in_what_others_are_held_ag
 
 
 @pytest.mark.parametrize(
-    ("rounds", "gain", "says"), [(7, 1.03, "7 of the 8 rounds that a verdict needs"), (3, 2.0, ""), (4, 2.0, None), (8, 2.0, None)]
+    ("rounds", "gain", "says"), [(7, 1.03, "7 rounds: fewer than 8 prove only a clear gain"), (3, 2.0, ""), (4, 2.0, None), (8, 2.0, None)]
 )
 def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_would_show(tmp_path, rounds, gain, says):
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: gain}, rounds=rounds)
@@ -734,7 +734,7 @@ def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
 def test_whole_runs_say_how_many_pairs_a_verdict_takes(tmp_path):
     page = drawn(by_runs(tmp_path / "r", RepeatedRuns(state="measured", ratios=(2.0, 2.0, 2.01))))
 
-    assert "3 of the 4 pairs of whole runs that a verdict needs" in page
+    assert "3 pairs of whole runs: fewer than 4 prove nothing" in page
     assert "too few runs" not in page
 
 

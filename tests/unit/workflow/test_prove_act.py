@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
+from slowstep.cli.terminated import Terminated
 from slowstep.document.validity import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
-from slowstep.prove.experiment import load
+from slowstep.prove.experiment import SandboxPlace, load
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.stats.plan import parse_spec
@@ -22,11 +24,14 @@ from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
-from slowstep.workflow import prove_act
+from slowstep.report.terminal import show
+from slowstep.workflow import prove_act, prove_starts
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.prove_act import FreshStart, ProveAct
+from slowstep.workflow.fresh_start import FreshStart
+from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
+from slowstep.workflow.prove_starts import FAILED, IN_PLACE, NO_ROUND, NOT_STARTED, NOT_WARM, OWN_LOSS, TOO_SLOW
 from slowstep.workflow.usual import longer_budget_s
 from staged_training import Stage, StagedTraining
 
@@ -262,7 +267,7 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
     wanted = {"levers": levers, "seed": 7} | more
     ended = ProveAct(
         staged[0], asked(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
-        again=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
+        without_fault=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
     assert all(each.ends for each in staged)
@@ -510,7 +515,7 @@ def test_what_a_lever_is_in_the_script_is_kept_with_its_experiment(tmp_path, mon
     assert (tmp_path / "train.py").read_text() == source
 
 
-def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
+def acted_later(folder: Path, *stages: Stage, place: SandboxPlace = OVERLAY, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
     """An act on a script that is started as often as it takes; each start plays the next stage."""
     told, staged = Told(), [StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[0])]
 
@@ -518,14 +523,14 @@ def acted_later(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
         assert number == len(staged) + 1
         if len(staged) == len(stages):
             raise NoSandbox("no room for a sandbox")
-        place = folder / LATER_STARTS_FOLDER / str(number)
-        place.parent.mkdir(exist_ok=True)
-        staged.append(StagedTraining(make_recording(place, SLOW_CALLBACK), stages[len(staged)]))
+        own = folder / LATER_STARTS_FOLDER / str(number)
+        own.parent.mkdir(exist_ok=True)
+        staged.append(StagedTraining(make_recording(own, SLOW_CALLBACK), stages[len(staged)]))
         staged[-1].began_s = staged[-1].now_s = staged[-2].now_s
         return staged[-1]
 
     ended = ProveAct(
-        staged[0], asked(**({"levers": (parse_spec(STUB),), "seed": 7} | more)), levers=LEVERS, place=OVERLAY, say=told.lines.append,
+        staged[0], asked(**({"levers": (parse_spec(STUB),), "seed": 7} | more)), levers=LEVERS, place=place, say=told.lines.append,
         phase=told.phase, limits=LeadLimits(start_s=20.0), later=later,
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
@@ -564,12 +569,99 @@ def test_a_script_that_ends_in_the_lead_in_is_tested_in_later_starts(tmp_path):
     assert [start["rounds"] for start in ended.report["run"]["experiment"]["starts"]] == [0, 4, 4, 4]
 
 
+def test_others_are_not_looked_for_in_a_start_that_is_all_lead_in(tmp_path, monkeypatch):
+    since = []
+    monkeypatch.setattr(prove_act, "foreign_share", lambda folder, from_ns, cores: since.append(from_ns) or 0.1)
+
+    acted_later(tmp_path / "r", short(3, ends_at_s=4.0), short(4), short(4), short(4))
+
+    assert set(since) == {None}
+
+
 def test_a_start_that_comes_to_no_round_is_the_last(tmp_path):
     ended, staged, told = acted_later(tmp_path / "r", short(5), short(0), short(5))
 
     assert (len(staged), ended.ended_by) == (2, "script ended")
     assert (row_of(ended)["rounds"], row_of(ended)["verdict"]) == (5, "proved")
     assert any("Start 2 of the script" in line for line in told.lines)
+    assert [start["reason"] for start in ended.report["run"]["experiment"]["starts"]] == [None, NO_ROUND]
+
+
+def test_a_later_start_that_fails_or_cannot_be_made_leaves_its_reason(tmp_path):
+    for name, second, reason in (
+        ("fails", short(1, exit_code=7), FAILED.format(code=7)),
+        ("none", None, NOT_STARTED.format(error="no room for a sandbox")),
+    ):
+        ended, _, told = acted_later(tmp_path / name, short(5), *([second] if second else []))
+
+        assert ended.report["run"]["experiment"]["starts"][1]["reason"] == reason
+        assert len([line for line in told.lines if reason in line]) == 1
+
+
+@pytest.mark.parametrize(("trains_at_s", "step_ms"), [(None, 20.0), (2.0, 5000.0)], ids=["no update", "slow steps"])
+def test_a_later_start_that_is_not_warm_when_the_budget_ends_is_ended_then(tmp_path, trains_at_s, step_ms):
+    second = short(5, trains_at_s=trains_at_s, step_ms=step_ms, ends_at_s=None)
+    ended, staged, _ = acted_later(tmp_path / "r", short(5), second, budget_s=15.0)
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "budget", 0, 5)
+    assert staged[1].now_s - staged[1].began_s < 15.0
+    assert ended.report["run"]["experiment"]["starts"][1]["reason"] == TOO_SLOW
+
+
+def test_no_other_start_is_announced_where_there_is_no_time_for_one(tmp_path):
+    ended, staged, told = acted_later(tmp_path / "r", short(5), short(5), budget_s=2.2)
+
+    assert (len(staged), ended.ended_by) == (1, "budget")
+    assert not any("it is started again" in line for line in told.lines)
+    assert any("it is not started again, because that takes about" in line for line in told.lines)
+
+
+def test_ctrl_c_between_two_starts_keeps_what_was_reached(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prove_starts, "drawn_anew", interrupted)
+    ended, staged, _ = acted_later(tmp_path / "r", short(5), short(5))
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["verdict"]) == (1, "interrupted", 130, "proved")
+
+
+def test_ctrl_c_while_a_start_is_ended_starts_no_other_one(tmp_path, monkeypatch):
+    end = StagedTraining.end
+
+    def impatient(self):
+        ending = end(self)
+        if self.ends == 1 and self.folder.name == "2":
+            raise KeyboardInterrupt
+        return ending
+
+    monkeypatch.setattr(StagedTraining, "end", impatient)
+    ended, staged, _ = acted_later(tmp_path / "r", short(3), short(3), short(3))
+
+    assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "interrupted", 130, 6)
+
+
+def test_what_two_starts_tell_is_said_with_why_no_third_followed(tmp_path):
+    ended, _, _ = acted_later(tmp_path / "r", short(5), short(4, exit_code=7), precision=1e-6)
+
+    stream = io.StringIO()
+    show(ended.report, stream)
+    page = " ".join(stream.getvalue().split())
+    assert "in 2 starts of the script; two starts prove only a clear gain;" in page
+    assert "start 2 of the script ended with exit code 7" in page
+
+
+def test_what_ends_this_process_ends_a_later_start_first(tmp_path, monkeypatch):
+    def ended_by_signal(*_, **__):
+        raise Terminated(15)
+
+    started, start = [], StagedTraining.start
+    monkeypatch.setattr(StagedTraining, "start", lambda self: (started.append(self), start(self)))
+    monkeypatch.setattr(prove_starts, "warmed_up", ended_by_signal)
+    with pytest.raises(Terminated):
+        acted_later(tmp_path / "r", short(5), short(5))
+
+    assert [each.ends > 0 for each in started] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -604,7 +696,21 @@ def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_
 
     assert (len(staged), ended.ended_by, ended.code) == (2, "script ended", 1)
     assert row_of(ended)["verdict"] == "proved"
-    assert "starts" not in ended.report["run"]["experiment"]
+    first, second = ended.report["run"]["experiment"]["starts"]
+    assert (first["rounds"], first["reason"]) == (5, None)
+    assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, NOT_WARM)
+
+
+def test_a_lever_that_was_given_up_is_left_out_of_later_starts(tmp_path):
+    failed = {"kind": "lever", "arm": 2, "name": STUB, "state": "failed", "reason": "the loss was not finite", "not_finite": 80}
+    levers = (parse_spec(STUB), parse_spec(CHECKPOINTS))
+    later = short(3, gains={3: 1.6}, exit_code=7, output=CRASHED, arms_before=(2,), arm_at_end=3)
+    ended, staged, _ = acted_later(tmp_path / "r", short(3, gains={3: 1.6}, notes=(failed,)), later, levers=levers)
+
+    assert [each.plan.given_up for each in staged] == [(), (2,)]
+    # What the first start noted of its lever is no fault of the second one's.
+    rows = {row["lever"]: row for row in ended.report["experiments"] if row["state"] != "untried"}
+    assert rows[CHECKPOINTS]["reason"].startswith("the script ended with exit code 7 while it was on")
 
 
 def test_a_script_that_fails_is_not_started_again(tmp_path):
@@ -617,9 +723,19 @@ def test_a_script_whose_own_loss_is_not_finite_is_not_started_again(tmp_path, mo
     notes = StagedTraining.notes
     spoilt = [{"kind": "health", "name": "loss-not-finite", "count": 1}]
     monkeypatch.setattr(StagedTraining, "notes", lambda self, kind: spoilt if kind == "health" else notes(self, kind))
-    _, staged, _ = acted_later(tmp_path / "r", short(5), short(5))
+    _, staged, told = acted_later(tmp_path / "r", short(5), short(5))
 
     assert len(staged) == 1
+    assert any(OWN_LOSS in line for line in told.lines)
+
+
+def test_a_script_whose_files_nothing_keeps_apart_is_not_started_again(tmp_path):
+    in_place = SandboxPlace(kind="none", claims="files may have been changed")
+    ended, staged, told = acted_later(tmp_path / "r", short(5), short(5), place=in_place)
+
+    assert (len(staged), ended.ended_by, row_of(ended)["rounds"]) == (1, "script ended", 5)
+    assert any(IN_PLACE in line for line in told.lines)
+    assert not any("is started again" in line for line in told.lines)
 
 
 def test_starts_end_with_the_budget(tmp_path):

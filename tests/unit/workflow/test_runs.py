@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +15,8 @@ from made_recordings import Training, make_recording
 from slowstep.cli.commands import obey
 from slowstep.errors import NoRecording, NothingRecorded
 from slowstep.record.system import processes
-from slowstep.record.system.facts import boot_id
+from slowstep.record.system.facts import boot_id, process_ids
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.report.runs_table import show_runs
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.runs import last_run, row_of, runs_document, runs_here
@@ -122,6 +125,33 @@ def test_a_run_is_going_on_as_long_as_its_launcher_lives(tmp_path):
         (folder / "control").touch()
 
     assert [row_of(folder).state for folder in (living, elsewhere, number_reused)] == ["recording", "unreported", "unreported"]
+
+
+def test_a_proof_is_going_on_while_a_later_start_of_its_script_is_recorded(tmp_path):
+    stat = processes.read_stat(os.getpid())
+    mine = {"pid": os.getpid(), "boot_id": boot_id(), "realtime_ns": int(processes.started_s(stat) * 1e9) + 5_000_000_000}
+    folder = recorded(tmp_path / "a", "2026-11-27T12:00:00+00:00", **mine)
+    later = recorded(folder / LATER_STARTS_FOLDER / "2", "2026-11-27T12:00:30+00:00", **mine)
+
+    assert row_of(folder).state == "unreported"
+    (later / "control").touch()
+    assert row_of(folder).state == "recording"
+
+
+def test_leftovers_of_a_later_start_are_removed_when_its_proof_is_looked_at(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    folder = recorded(tmp_path / "a", "2026-11-27T12:00:00+00:00")
+    dead = {"pid": process.pid, "boot_id": boot_id(), "process_ids": process_ids()}
+    later = recorded(folder / LATER_STARTS_FOLDER / "2", "2026-11-27T12:00:30+00:00", **dead)
+    for file in later.glob("100-*"):
+        # A process of this number may live here.
+        file.unlink()
+    (later / "control").touch()
+
+    analyze([folder])
+
+    assert not (later / "control").exists()
 
 
 def test_of_a_run_that_is_going_on_it_is_not_said_that_nothing_was_recorded(tmp_path):

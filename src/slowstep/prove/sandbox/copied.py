@@ -144,4 +144,7 @@ def _warnings(copy: Copy, unlinked: list[str], *, hold_back: bool) -> Iterator[s
     if hold_back:
         yield "Where the script writes elsewhere, by an absolute path or a link, the write fails; modes and times that it sets are set."
     else:
-        yield f"Only files in {copy.source} are protected: what the script writes elsewhere, by an absolute path or a link, is written."
+        yield (
+            f"Only files in {copy.source} are protected: what the script writes elsewhere, by an absolute path or a link, is written, "
+            "each time that it is started."
+        )

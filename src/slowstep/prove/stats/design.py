@@ -24,6 +24,8 @@ MIN_ROUNDS: Final = 8
 # Pairs of whole runs without which there is none. Blocks of one training need more: they are a few steps each, and resemble their
 # neighbours. Of the logarithms of pairs it is asked that they are independent and normal, and then Student's t holds from two on.
 FEWEST_PAIRS: Final = 4
+# Before so many starts nothing that is narrow is believed: that two are alike is chance too often (benchmarks/coverage_restarts.py).
+FEWEST_STARTS: Final = 3
 # Short blocks beat long ones: on a real trace the mean of blocks of 1 or 5 steps was as sure as that of blocks of 20 with twice the steps,
 # and at least one step in a block is lost to the change of arms. Where steps are short that loss is made small by longer blocks.
 FEWEST_STEPS: Final = 5

@@ -10,7 +10,7 @@ sums: W. Cochran, Sampling Techniques, 1977, ch. 6). How many is the larger of t
 Either alone fails in the other's case, and the percentile and BCa bootstrap fail in both with 8 to 30 rounds: `benchmarks/coverage.py`.
 
 Rounds of several starts of a script are pooled. What differs from start to start is a component of the variance of its own: where starts
-differ more than their rounds do, by an analysis of variance, it counts (`between_starts.py`).
+differ more than their rounds do, by an analysis of variance, it counts, and of two starts in any case (`between_starts.py`).
 """
 
 from __future__ import annotations
@@ -113,8 +113,11 @@ def log_ratio(sums: Floats, *, start: Ints | None = None, rough: bool = False) -
     apart = None if start is None else between_starts((sums / sums.mean(axis=0) - 1) @ _SIGNS, start)
     if apart is None:
         return ratio
-    pivots = _farther(ratio.pivots, student_pivots(apart.freedom))
-    return LogRatio(value=ratio.value, error=max(ratio.error, math.sqrt(apart.variance)), pivots=pivots)
+    of_starts = math.sqrt(apart.variance)
+    error = max(ratio.error, of_starts, math.sqrt(apart.least))
+    # Of each the standard errors that it has itself: the interval is the longer of both, on each side.
+    own = student_pivots(apart.freedom) * (of_starts / error if error else 0.0)
+    return LogRatio(value=ratio.value, error=error, pivots=_farther(ratio.pivots, own))
 
 
 def _of_rounds(sums: Floats, *, rough: bool) -> LogRatio:

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, Literal, Protocol
 
-from slowstep.prove.stats.between_starts import FEWEST_STARTS
-from slowstep.prove.stats.design import AS_IS, CONTROL, MIN_ROUNDS
+from slowstep.prove.stats.design import AS_IS, CONTROL, FEWEST_STARTS, MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import FEWEST_ROUNDS, Interval
 

@@ -31,6 +31,7 @@ class Plan:
     one whose steps are compared; None: whichever takes it up. The other ranks of its job walk the plan in step with it.
 
     `begins` are the rounds in which later starts of the script begin: those of all its starts are one plan afterwards (`starts.py`).
+    `given_up` are arms whose levers refused or failed in a start before: they are not made ready, and their blocks are left out.
 
     A plan with a `task`, as a framework has it in its `inside/tasks`, has neither: the task is run with its `arguments`, and the training
     is held.
@@ -48,6 +49,7 @@ class Plan:
     settling: int = 0
     going_on: int = 0
     begins: tuple[int, ...] = ()
+    given_up: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""

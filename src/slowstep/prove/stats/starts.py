@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from slowstep.prove.stats.effects import EFFECT, last_effects
+from slowstep.prove.stats.carried import before, carried_on
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, after_each_other
-
-# Its number, in what a lever notes of one.
-_BLOCK: Final = "block"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +36,7 @@ class StartedPlan:
         return StartedPlan(
             plan=self.followed_by(start.plan),
             steps=after_each_other(self.steps, shifted),
-            notes=(*self.notes, *_later(start.notes, self._begun, last_effects(self.notes))),
+            notes=(*self.notes, *carried_on(start.notes, before(self.notes, self._begun))),
         )
 
     @property
@@ -54,12 +51,3 @@ def as_one(starts: Sequence[StartedPlan]) -> StartedPlan:
     for start in later:
         first = first.with_next(start)
     return first
-
-
-def _later(notes: Iterable[Mapping[str, Any]], blocks: int, effects: Mapping[int, int]) -> Iterable[Mapping[str, Any]]:
-    """What a later process noted, whose blocks and effects count on from those before it."""
-    for note in notes:
-        more: dict[str, Any] = {_BLOCK: note[_BLOCK] + blocks} if isinstance(note.get(_BLOCK), int) else {}
-        if note.get("state") == EFFECT and isinstance(note.get("arm"), int):
-            more["effect"] = int(note.get("effect") or 0) + effects.get(note["arm"], 0)
-        yield {**note, **more}

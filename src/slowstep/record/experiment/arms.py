@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.implementations import can_build, find_lever, prepared
@@ -21,15 +21,17 @@ NOT_IN_TIME: Final = "what it needs was not seen in time"
 
 
 class Arms:
-    """Prepares the levers of every arm, and says of each in a note what became of it."""
+    """Prepares the levers of every arm, and says of each in a note what became of it. Arms in `without` are given up from the start."""
 
-    def __init__(self, recorder: Recorder, training: Training, arms: list[dict[str, Any]]) -> None:
+    def __init__(self, recorder: Recorder, training: Training, arms: list[dict[str, Any]], *, without: Collection[int] = ()) -> None:
         self._recorder, self._training = recorder, training
         self._names = [arm["name"] for arm in arms]
         self._specs = [arm["levers"] for arm in arms]
         self._levers: dict[str, Lever] = {}
         self._absent = set[int]()
-        self._changes: list[list[Change] | None] = [self._prepared(number, specs) for number, specs in enumerate(self._specs)]
+        self._changes: list[list[Change] | None] = [
+            None if number in without else self._prepared(number, specs) for number, specs in enumerate(self._specs)
+        ]
         self._ready = [False] * len(self._changes)
         self._on = self._left = AS_IS
 

@@ -45,7 +45,7 @@ class Blocks:
         self._losses = BlockLosses(recorder.last_loss, is_finite=is_finite)
         if not is_finite:
             self._say_own_loss()
-        self._arms = Arms(recorder, training, plan["arms"])
+        self._arms = Arms(recorder, training, plan["arms"], without=plan.get("given_up", ()))
         self._blocks: list[int] = plan["blocks"]
         self._steps: int = plan["steps"]
         self._block, self._arm = -1, AS_IS

@@ -136,6 +136,8 @@ def put_back(folder: str) -> None:
     if not os.path.isdir(aside):
         return
     kept = set(os.listdir(aside))
+    if kept:
+        _clear_of_folders(folder, but=_ASIDE)
     for name in set(_files_of(folder)) - kept if kept else ():
         os.unlink(os.path.join(folder, name))
     for name in os.listdir(aside):
@@ -152,9 +154,9 @@ def _files_of(folder: str) -> list[str]:
     return [entry.name for entry in os.scandir(folder) if not entry.is_dir(follow_symlinks=False) and entry.name != ".gitignore"]
 
 
-def _clear_of_folders(folder: str) -> None:
+def _clear_of_folders(folder: str, *, but: str | None = None) -> None:
     for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
+        if entry.is_dir(follow_symlinks=False) and entry.name != but:
             shutil.rmtree(entry.path)
 
 

@@ -38,12 +38,17 @@ def remove_leftovers(folder: str) -> bool:
     return True
 
 
+def remove_leftovers_of_starts(folder: str) -> None:
+    """The same in a recording and in those of later starts below it."""
+    for place in (folder, *_folders_in(os.path.join(folder, contract.LATER_STARTS_FOLDER))):
+        remove_leftovers(place)
+
+
 def remove_leftovers_in(parent: str, *, but: str) -> None:
-    """The same in every recording of a folder of recordings but one, and in those of later starts below them."""
+    """The same in every recording of a folder of recordings but one."""
     for folder in _folders_in(parent):
         if folder != but:
-            for place in (folder, *_folders_in(os.path.join(folder, contract.LATER_STARTS_FOLDER))):
-                remove_leftovers(place)
+            remove_leftovers_of_starts(folder)
 
 
 def _folders_in(parent: str) -> list[str]:

@@ -78,7 +78,7 @@ class Told(Change):
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes arms of changes that are given; each arm is a list of them."""
 
-    def make(*arms: list[Change]) -> tuple[Arms, Notes]:
+    def make(*arms: list[Change], without: tuple[int, ...] = ()) -> tuple[Arms, Notes]:
         notes = Notes()
         changes = {f"{number}.{place}": change for number, arm in enumerate(arms, 1) for place, change in enumerate(arm)}
         levers = {name: Lever(name=name, prepare=lambda training, spec: changes[spec.name]) for name in changes}
@@ -88,7 +88,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Any:
             plan.append({"name": f"arm {number}", "levers": [{"name": f"{number}.{place}"} for place in range(len(arm))]})
         recorder: Any = notes
         training: Any = None
-        return Arms(recorder, training, plan), notes
+        return Arms(recorder, training, plan, without=without), notes
 
     return make
 
@@ -112,6 +112,16 @@ def test_levers_of_an_arm_are_undone_in_the_opposite_order(made: Any) -> None:
 
     acts = [entry for entry in diary if entry.split()[1] in ("on", "off", "remove")]
     assert acts == ["a on", "b on", "b off", "a off", "c on", "c off", "c remove", "b remove", "a remove"]
+
+
+def test_an_arm_that_an_earlier_start_gave_up_is_neither_made_ready_nor_switched_on(made: Any) -> None:
+    diary: list[str] = []
+    arms, notes = made([Told(diary, "a")], [Told(diary, "b")], without=(1,))
+
+    walk(arms, 1, AS_IS, 2)
+
+    assert not any(entry.startswith("a ") for entry in diary)
+    assert (notes.of(1), notes.switched) == ([], [AS_IS, 2, AS_IS])
 
 
 def test_what_an_arm_did_is_said_after_each_of_its_blocks_and_at_the_end(made: Any) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from slowstep.errors import CommandNotStarted
 from slowstep.record.launching import folder as recordings
-from slowstep.record.launching.folder import create_folder, holds_nothing, remove_folder
+from slowstep.record.launching.folder import create_folder, holds_nothing, put_back, remove_folder, set_aside
+from slowstep.record.writing.format import LATER_STARTS_FOLDER
 
 
 @pytest.fixture
@@ -146,3 +147,28 @@ def test_a_recording_begun_while_the_folder_is_taken_away_stays_hidden_from_git(
     remove_folder(first)
 
     assert sorted(os.listdir(work / "slowstep_runs")) == [".gitignore", "b"]
+
+
+def test_a_recording_that_is_put_back_stands_alone_again(tmp_path: Path) -> None:
+    (tmp_path / "launcher.jsonl").write_text("first")
+    set_aside(str(tmp_path))
+    (tmp_path / "launcher.jsonl").write_text("second")
+    (tmp_path / "plan.json").write_text("second")
+    later = tmp_path / LATER_STARTS_FOLDER / "2"
+    later.mkdir(parents=True)
+    (later / "launcher.jsonl").write_text("its later start")
+
+    put_back(str(tmp_path))
+
+    assert [path.name for path in tmp_path.rglob("*")] == ["launcher.jsonl"]
+    assert (tmp_path / "launcher.jsonl").read_text() == "first"
+
+
+def test_nothing_is_removed_where_no_recording_was_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "set-aside").mkdir()
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "launcher.jsonl").write_text("first")
+
+    put_back(str(tmp_path))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["launcher.jsonl", "scratch"]

@@ -1,0 +1,64 @@
+"""What a lever noted in a later start of the script, as if one process had noted all of it: what counts up goes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slowstep.prove.stats.effects import EFFECT, last_effects
+
+ArmNote = Mapping[str, Any]
+
+# The number of a block, in what a lever notes of one.
+_BLOCK: Final = "block"
+# Of the facts of levers, those that count up for as long as a process lives; of others a later word stands in place of an earlier one.
+# `left_out` is such a number for each name.
+COUNTERS: Final = frozenset(
+    ("kept_ns", "batches_kept", "calls", "calls_in_workers", "left_out", "empty_files", "loads", "epoch_changes"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Before:
+    """What counts on in the notes of the next start: blocks, and by arm what its levers had changed and measured."""
+
+    blocks: int
+    effects: Mapping[int, int]
+    facts: Mapping[int, Mapping[str, Any]]
+
+
+def before(notes: Iterable[ArmNote], blocks: int) -> Before:
+    """Of the notes of all starts until now, which had so many blocks together."""
+    notes = tuple(notes)
+    return Before(blocks=blocks, effects=last_effects(notes), facts=last_facts_of_arms(notes))
+
+
+def last_facts_of_arms(notes: Iterable[ArmNote]) -> dict[int, Mapping[str, Any]]:
+    """What the levers of each arm measured, by their last word."""
+    told = [note for note in notes if note.get("state") == EFFECT and isinstance(note.get("arm"), int)]
+    return {note["arm"]: facts for note in told if isinstance(facts := note.get("facts"), dict)}
+
+
+def carried_on(notes: Iterable[ArmNote], past: Before) -> Iterable[ArmNote]:
+    """The notes of a later process, whose blocks, effects and counters count on from those before it."""
+    for note in notes:
+        more: dict[str, Any] = {_BLOCK: note[_BLOCK] + past.blocks} if isinstance(note.get(_BLOCK), int) else {}
+        if note.get("state") == EFFECT and isinstance(note.get("arm"), int):
+            more["effect"] = int(note.get("effect") or 0) + past.effects.get(note["arm"], 0)
+            more["facts"] = added(past.facts.get(note["arm"], {}), note.get("facts"))
+        yield {**note, **more}
+
+
+def added(earlier: Mapping[str, Any], later: object) -> dict[str, Any]:
+    """The facts of an arm in two processes, one after the other, as one."""
+    now = later if isinstance(later, dict) else {}
+    counted = {name: _sum(earlier[name], now[name]) for name in COUNTERS & earlier.keys() & now.keys()}
+    return {**earlier, **now, **counted}
+
+
+def _sum(earlier: Any, later: Any) -> Any:
+    """Of two numbers, or of each number in two tables; what is neither is as it was noted last."""
+    if isinstance(earlier, dict) and isinstance(later, dict):
+        return {**earlier, **later, **{name: _sum(earlier[name], later[name]) for name in earlier.keys() & later.keys()}}
+    return earlier + later if isinstance(earlier, (int, float)) and isinstance(later, (int, float)) else later
