@@ -21,6 +21,7 @@ def test_every_path_that_a_page_names_exists(page):
     named = re.findall(r"`((?:src|tests|docs|tools|benchmarks|examples)/[\w/.-]+)`", text)
     invented = {
         "src/slowstep/diagnosis/rules/after_update/slow_thing.py",
+        "src/slowstep/diagnosis/rules/machine/slow_thing.py",
         "src/slowstep/exporters/thing.py",
         "src/slowstep/levers/slow_thing_off.py",
         "src/slowstep/frameworks/framework/inside/levers/slow_thing_off.py",
