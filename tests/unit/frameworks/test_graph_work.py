@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -148,18 +149,87 @@ def test_places_of_a_recurrence_use_weights_for_the_whole_batch():
     assert {length for _, length in _repeats(state.sum()).weights} == {6}
 
 
-def test_few_of_all_looks_are_noted_and_passes_that_take_turns_are_all_met(monkeypatch):
-    noted: list[dict[str, Any]] = []
-    looks = GraphLooks(cast(Recorder, SimpleNamespace(event=lambda *_: None, note=noted.append)))
-    monkeypatch.setattr(graph_looks, "now", lambda: 1)
-    monkeypatch.setattr(graph_looks, "cpu_ns", lambda: 1)
+class Looked:
+    """Rounds of looks, between which time passes, and what they note. `elapsed_ns` is between two of them, `cost_ns` that of a look."""
 
-    for turn in range(12):
-        looks.want()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, elapsed_ns: int = 10**9, cost_ns: int = 0) -> None:
+        self.noted: list[dict[str, Any]] = []
+        self.at_ns, self._elapsed_ns, self._passes = 1, elapsed_ns, 0
+        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=lambda *_: None, note=self.noted.append)))
+        monkeypatch.setattr(graph_looks, "now", lambda: self.at_ns)
+        clock = itertools.count(1, cost_ns)
+        monkeypatch.setattr(graph_looks, "cpu_ns", lambda: next(clock))
+
+    def round(self, *losses: Any) -> None:
+        """Of passes that take turns, which go on where they were in the round before."""
+        self.at_ns += self._elapsed_ns
+        self.looks.want()
         for _ in range(PASSES):
-            looks.look(_net()(torch.ones(1 + turn % 2, 8)).sum())
+            if self.looks.are_wanted:
+                self.looks.look(losses[self._passes % len(losses)])
+            self._passes += 1
 
-    assert {note["kind"] for note in noted} == {"work"}
+
+def test_of_looks_at_one_graph_few_are_noted(monkeypatch):
+    looked, loss = Looked(monkeypatch), _net()(torch.ones(1, 8)).sum()
+
+    for _ in range(12):
+        looked.round(loss)
+
+    assert {note["kind"] for note in looked.noted} == {"work"}
     # Of 96.
-    assert len(noted) == 10
-    assert len({note["elements"] for note in noted}) == 2
+    assert 8 <= len(looked.noted) <= 12
+
+
+@pytest.mark.parametrize("period", range(2, PASSES + 1))
+def test_of_passes_that_take_turns_each_is_noted(monkeypatch, period):
+    looked = Looked(monkeypatch)
+
+    for _ in range(4):
+        looked.round(*(_net()(torch.ones(2**at, 8)).sum() for at in range(period)))
+
+    assert len({note["elements"] for note in looked.noted}) == period
+
+
+def test_a_pass_that_becomes_larger_is_noted_whenever_that_is(monkeypatch):
+    looked, net = Looked(monkeypatch), _net()
+    # After so many looks none is noted for its number.
+    for _ in range(4096 // PASSES + 1):
+        looked.round(net(torch.ones(2, 8)).sum())
+    few = len(looked.noted)
+
+    looked.round(net(torch.ones(4, 8)).sum())
+
+    assert len(looked.noted) == few + 1
+
+
+def test_of_a_graph_that_is_too_large_it_is_noted_that_nothing_is_known(monkeypatch):
+    looked = Looked(monkeypatch)
+    monkeypatch.setattr(graph_looks, "MOST_MEASURED", 4)
+
+    looked.round(_net()(torch.ones(2, 8)).sum())
+
+    assert [note["unknown"] for note in looked.noted[:1]] == [("large graph",)]
+
+
+def test_looks_wait_for_the_time_that_a_note_takes(monkeypatch):
+    # Of some ten nodes, each of which takes 15 us of a five-hundredth of the time.
+    looked, loss = Looked(monkeypatch, elapsed_ns=50_000_000), _net()(torch.ones(2, 8)).sum()
+
+    looked.round(loss)
+    looked.round(loss)
+    noted, are_wanted = len(looked.noted), looked.looks.are_wanted
+    looked.round(loss)
+
+    assert (noted, are_wanted) == (0, False)
+    assert len(looked.noted) > 0
+
+
+def test_looks_that_use_all_of_their_time_leave_some_for_notes(monkeypatch):
+    # A look takes all the time that has passed since the last one.
+    looked, loss = Looked(monkeypatch, elapsed_ns=500_000_000, cost_ns=1_000_000), _net()(torch.ones(2, 8)).sum()
+
+    for _ in range(8):
+        looked.round(loss)
+
+    assert len(looked.noted) > 1

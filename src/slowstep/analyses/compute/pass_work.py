@@ -1,8 +1,8 @@
 """What of backward passes grows with the samples at most, by what their operations compute; the rest is there for any batch size.
 
 Nothing is known where a graph holds an operation whose work no shape tells, where Python runs inside of a pass (hooks, a forward that is
-computed again) or it is not known that none does, where other ranks are waited for, where a graph is larger than those of which it was noted
-what they compute, or where a loop over the samples may have made it: that of a larger batch has more operations then.
+computed again) or it is not known that none does, where other ranks are waited for, where a graph is larger than those of which it was
+noted what they compute, or where a loop over the samples may have made it: that of a larger batch has more operations then.
 """
 
 from __future__ import annotations
