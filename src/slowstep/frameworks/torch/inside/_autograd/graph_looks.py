@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 # Passes in a row that are looked at: of trainings that take several for a step (a critic's and a generator's) each is seen, and of what
 # comes back every so many steps some.
 PASSES: Final = 8
-# Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores). Noting
-# what a graph computes takes 10 to 20 us a node, for which looks wait.
+# Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores). To
+# note what a graph computes takes 10 to 20 us a node, for which looks wait.
 _ELAPSED_PER_COST: Final = 500
 MOST_MEASURED: Final = 1000
 _NOTE_NS: Final = 15_000
-# That is noted of looks whose numbers are Fibonacci's, up to this one, and of each graph that is as large as none before, to a tenth: passes
-# of several kinds may take turns, and layers begin to learn later.
+# That is noted of looks whose numbers are Fibonacci's, up to this one, and of each graph that is as large as none before, to a tenth:
+# passes of several kinds may take turns, and layers begin to learn later.
 _MOST_NOTED: Final = 4096
 _ALIKE: Final = 1.1
 _MOST_SIZES: Final = 64

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -47,6 +48,8 @@ _ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
 _KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
 MOST_NAMES: Final = 8
 Lengths = tuple[int, ...]
+# What an operation took, by autograd: the node that made it (None where no gradient is wanted of it), and which of its outputs it is.
+_Below = tuple[tuple[Any, int], ...]
 
 
 class GraphWork(NamedTuple):
@@ -78,11 +81,11 @@ def graph_work(nodes: Iterable[Any]) -> GraphWork:
 
 
 def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
-    given = given_by(node)
-    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, node, given)
+    given, below = given_by(node), node.next_functions
+    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, below, given)
     if given is None or multiplied is None:
         return None
-    own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(node)
+    own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(below)
     elements = own + read + multiplied.elements
     is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
     is_dear = name in _DEAR or is_short or max(own, read) > _LARGE
@@ -104,22 +107,24 @@ def _without_number(name: str) -> str:
 
 def is_view_of_parameters(node: Any) -> bool:
     """Whether it turns a parameter, which is done once however large a batch is."""
+    if name_of(node) not in _VIEWS:
+        return False
     below = [following for following, _ in node.next_functions]
-    return name_of(node) in _VIEWS and bool(below) and all(type(following).__name__ == LEAF for following in below)
+    return bool(below) and all(type(following).__name__ == LEAF for following in below)
 
 
 def given_by(node: Any) -> list[Lengths] | None:
     """The shapes of what it gave, of 32-bit floats on the processor; None of other values, or where nodes do not tell."""
-    given = getattr(node, "_input_metadata", None)
-    if given is None or any(str(each.dtype) != "torch.float32" or each.device.type != "cpu" for each in given):
+    given, usual = getattr(node, "_input_metadata", None), getattr(sys.modules.get("torch"), "float32", None)
+    if given is None or any(each.dtype is not usual or each.device.type != "cpu" for each in given):
         return None
     return [tuple(int(length) for length in each.shape) for each in given]
 
 
-def _read(node: Any) -> int:
+def _read(below: _Below) -> int:
     """Elements of what it took that wants a gradient, weights left out."""
     total = 0
-    for following, at in node.next_functions:
+    for following, at in below:
         if following is not None and type(following).__name__ != LEAF and not is_view_of_parameters(following):
             total += math.prod(_shape_at(following, at) or ())
     return total
@@ -137,11 +142,11 @@ class _Multiplied(NamedTuple):
     elements: int = 0
 
 
-def _multiplied(name: str, node: Any, given: list[Lengths]) -> _Multiplied | None:
+def _multiplied(name: str, below: _Below, given: list[Lengths]) -> _Multiplied | None:
     """None where the shapes do not tell."""
     if name != _CONVOLUTION and name != _ATTENTION and name not in _PRODUCTS:
         return _Multiplied()
-    operands = [None if following is None else operand_shape(following, at) for following, at in node.next_functions]
+    operands = [None if following is None else operand_shape(following, at) for following, at in below]
     if name == _CONVOLUTION:
         return _convolved(given[0], operands[1])
     if name == _ATTENTION:
