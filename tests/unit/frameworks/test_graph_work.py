@@ -62,6 +62,16 @@ def test_attention_multiplies_queries_with_keys_and_scores_with_values():
     assert work.products == 2 * (2 * 3 * 5 * 7 * 8)
 
 
+@pytest.mark.parametrize(("width", "products"), [(7, 0), (8, 3 * 8**3)], ids=["by a plain loop", "as of larger ones"])
+def test_products_of_many_small_matrices_are_elements_that_take_longer(width, products):
+    first, second = (2 * torch.ones(3, width, width, requires_grad=True) for _ in range(2))
+
+    work = _work(torch.bmm(first, second).sum())
+
+    assert work.products == products
+    assert work.dear == (0 if products else 3 * width**2 * 4 + 3 * width**3)
+
+
 def test_rows_of_a_table_are_scattered():
     assert _work(nn.Embedding(100, 8)(torch.zeros(2, 3, dtype=torch.int64)).sum()).scattered == 4 * 6
 

@@ -43,6 +43,9 @@ _SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "Index
 _ROW: Final = 4
 # By which operands: the place of the first of two matrices.
 _PRODUCTS: Final = {"Addmm": 1, "Baddbmm": 1, "Bmm": 0, "Mm": 0}
+# Of several matrices those of fewer products than this are multiplied one by one, by a plain loop (ATen's bmm): elements that take longer.
+_OF_SEVERAL: Final = frozenset(("Baddbmm", "Bmm"))
+_BY_LOOP: Final = 400
 _CONVOLUTION: Final = "Convolution"
 _ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
 _KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
@@ -88,7 +91,7 @@ def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
     own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(below)
     elements = own + read + multiplied.elements
     is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
-    is_dear = name in _DEAR or is_short or max(own, read) > _LARGE
+    is_dear = name in _DEAR or is_short or multiplied.is_dear or max(own, read) > _LARGE
     scattered = own if name in _SCATTERED else 0
     if name == _EMBEDDING:
         scattered = _ROW * math.prod(given[0][:-1])
@@ -136,10 +139,11 @@ def _shape_at(node: Any, at: int) -> Lengths | None:
 
 
 class _Multiplied(NamedTuple):
-    """Products, and elements that were read for them beyond those that want a gradient."""
+    """Products, elements that were read for them beyond those that want a gradient, and whether these take longer."""
 
     products: int = 0
     elements: int = 0
+    is_dear: bool = False
 
 
 def _multiplied(name: str, below: _Below, given: list[Lengths]) -> _Multiplied | None:
@@ -152,10 +156,17 @@ def _multiplied(name: str, below: _Below, given: list[Lengths]) -> _Multiplied |
     if name == _ATTENTION:
         return _attended(operands)
     place = _PRODUCTS[name]
-    first, second = operands[place : place + 2]
+    return _of_matrices(name, given[0], *operands[place : place + 2])
+
+
+def _of_matrices(name: str, given: Lengths, first: Lengths | None, second: Lengths | None) -> _Multiplied | None:
     inner = first[-1] if first else second[-2] if second else None
-    rows = math.prod(given[0][:-1])
-    return None if inner is None else _Multiplied(rows * inner * given[0][-1], rows * inner)
+    if inner is None:
+        return None
+    elements, products = math.prod(given[:-1]) * inner, math.prod(given) * inner
+    if name in _OF_SEVERAL and math.prod(given[-2:]) * inner < _BY_LOOP:
+        return _Multiplied(elements=elements + products, is_dear=True)
+    return _Multiplied(products, elements)
 
 
 def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
