@@ -81,7 +81,11 @@ def test_what_takes_longer_is_told_apart():
 
     assert _work((given**1.5).sum()).dear == 2 * 64
     assert _work((given * 1.5).sum()).dear == 0
-    assert _work(torch.ones(2, 4, requires_grad=True).softmax(-1).sum()).dear == 8
+
+
+@pytest.mark.parametrize(("row", "dear"), [(15, 4 * 2 * 15), (16, 0)], ids=["short", "long"])
+def test_places_of_short_rows_take_as_long_as_several(row, dear):
+    assert _work(torch.ones(2, row, requires_grad=True).softmax(-1).sum()).dear == dear
 
 
 class _Double(torch.autograd.Function):

@@ -36,6 +36,8 @@ _MOVED: Final = frozenset((
 _DEAR: Final = frozenset(("AdaptiveAvgPool2D", "AvgPool2D", "MaxPool2DWithIndices", "Pow"))
 _OF_ROWS: Final = frozenset(("LogSoftmax", "NativeGroupNorm", "NativeLayerNorm", "SafeSoftmax", "Softmax"))
 _SHORT_ROW: Final = 16
+# A place of a short row takes up to 18 ns (softmax 8), one of a long row a tenth of it: each is so many elements.
+_SHORT_TIMES: Final = 4
 _LARGE: Final = 1 << 18
 _EMBEDDING: Final = "Embedding"
 _SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "IndexSelect", "ScatterAdd"))
@@ -91,6 +93,7 @@ def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
     own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(below)
     elements = own + read + multiplied.elements
     is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
+    elements *= _SHORT_TIMES if is_short else 1
     is_dear = name in _DEAR or is_short or multiplied.is_dear or max(own, read) > _LARGE
     scattered = own if name in _SCATTERED else 0
     if name == _EMBEDDING:
