@@ -72,6 +72,18 @@ def test_products_of_many_small_matrices_are_elements_that_take_longer(width, pr
     assert work.dear == (0 if products else 3 * width**2 * 4 + 3 * width**3)
 
 
+@pytest.mark.parametrize("samples", [8, 300], ids=["few", "more than a cache holds"])
+def test_what_wants_no_gradient_is_read_for_that_of_what_it_is_multiplied_with(samples):
+    weights, features = 2 * torch.ones(samples, 1, 16, requires_grad=True), torch.ones(samples, 16, 64)
+
+    work = _work(torch.bmm(weights, features).sum())
+
+    # Besides the sum and the product of weights with two: what the product gave, and the weights twice.
+    read = samples * 16 * 64
+    assert work.elements == (1 + samples * 64) + samples * 16 + samples * 64 + 2 * samples * 16 + read
+    assert (work.dear > read) == (read > 1 << 18)
+
+
 def test_rows_of_a_table_are_scattered():
     assert _work(nn.Embedding(100, 8)(torch.zeros(2, 3, dtype=torch.int64)).sum()).scattered == 4 * 6
 

@@ -94,7 +94,7 @@ def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
     elements = own + read + multiplied.elements
     is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
     elements *= _SHORT_TIMES if is_short else 1
-    is_dear = name in _DEAR or is_short or multiplied.is_dear or max(own, read) > _LARGE
+    is_dear = name in _DEAR or is_short or multiplied.is_dear or max(own, read, multiplied.at_once) > _LARGE
     scattered = own if name in _SCATTERED else 0
     if name == _EMBEDDING:
         scattered = _ROW * math.prod(given[0][:-1])
@@ -142,10 +142,11 @@ def _shape_at(node: Any, at: int) -> Lengths | None:
 
 
 class _Multiplied(NamedTuple):
-    """Products, elements that were read for them beyond those that want a gradient, and whether these take longer."""
+    """Products, elements that were read for them beyond those that want a gradient, how many at once, and whether these take longer."""
 
     products: int = 0
     elements: int = 0
+    at_once: int = 0
     is_dear: bool = False
 
 
@@ -166,10 +167,13 @@ def _of_matrices(name: str, given: Lengths, first: Lengths | None, second: Lengt
     inner = first[-1] if first else second[-2] if second else None
     if inner is None:
         return None
-    elements, products = math.prod(given[:-1]) * inner, math.prod(given) * inner
+    rows, columns, products = math.prod(given[:-1]), math.prod(given[:-2]) * given[-1], math.prod(given) * inner
+    # What wants no gradient is read for that of the other.
+    at_once = max(rows if first is None else 0, columns if second is None else 0) * inner
+    elements = (rows + (columns if second is None else 0)) * inner
     if name in _OF_SEVERAL and math.prod(given[-2:]) * inner < _BY_LOOP:
-        return _Multiplied(elements=elements + products, is_dear=True)
-    return _Multiplied(products, elements)
+        return _Multiplied(0, elements + products, at_once, is_dear=True)
+    return _Multiplied(products, elements, at_once)
 
 
 def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
