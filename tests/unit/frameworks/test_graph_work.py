@@ -84,6 +84,15 @@ def test_what_wants_no_gradient_is_read_for_that_of_what_it_is_multiplied_with(s
     assert (work.dear > read) == (read > 1 << 18)
 
 
+@pytest.mark.parametrize("window", [2, 5])
+def test_an_average_is_given_to_each_place_of_its_window(window):
+    given = 2 * torch.ones(2, 3, 8, 8, requires_grad=True)
+
+    averages = nn.functional.avg_pool2d(given, window, stride=1)
+
+    assert _work(averages.sum()).dear == given.numel() + averages.numel() * (1 + window**2)
+
+
 def test_rows_of_a_table_are_scattered():
     assert _work(nn.Embedding(100, 8)(torch.zeros(2, 3, dtype=torch.int64)).sum()).scattered == 4 * 6
 

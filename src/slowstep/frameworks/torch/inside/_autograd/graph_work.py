@@ -33,7 +33,8 @@ _MOVED: Final = frozenset((
 ))
 # fmt: on
 # Those that take several times as long for an element, by name; of short rows; and of values that a core's cache does not hold.
-_DEAR: Final = frozenset(("AdaptiveAvgPool2D", "AvgPool2D", "MaxPool2DWithIndices", "Pow"))
+_AVERAGE: Final = "AvgPool2D"
+_DEAR: Final = frozenset(("AdaptiveAvgPool2D", _AVERAGE, "MaxPool2DWithIndices", "Pow"))
 _OF_ROWS: Final = frozenset(("LogSoftmax", "NativeGroupNorm", "NativeLayerNorm", "SafeSoftmax", "Softmax"))
 _SHORT_ROW: Final = 16
 # A place of a short row takes up to 18 ns (softmax 8), one of a long row a tenth of it: each is so many elements.
@@ -87,7 +88,7 @@ def graph_work(nodes: Iterable[Any]) -> GraphWork:
 
 def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
     given, below = given_by(node), node.next_functions
-    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, below, given)
+    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, node, below, given)
     if given is None or multiplied is None:
         return None
     own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(below)
@@ -150,8 +151,12 @@ class _Multiplied(NamedTuple):
     is_dear: bool = False
 
 
-def _multiplied(name: str, below: _Below, given: list[Lengths]) -> _Multiplied | None:
+def _multiplied(name: str, node: Any, below: _Below, given: list[Lengths]) -> _Multiplied | None:
     """None where the shapes do not tell."""
+    if name == _AVERAGE:
+        # Each place of its windows is added to.
+        window = getattr(node, "_saved_kernel_size", None)
+        return _Multiplied(elements=math.prod(window) * math.prod(given[0])) if window else None
     if name != _CONVOLUTION and name != _ATTENTION and name not in _PRODUCTS:
         return _Multiplied()
     operands = [None if following is None else operand_shape(following, at) for following, at in below]
