@@ -176,6 +176,24 @@ def test_a_value_that_is_used_whole_again_and_again_is_counted():
     assert _repeats(sum((given - at).square().sum() for at in range(6))).whole == 6
 
 
+def test_rows_of_samples_of_several_lengths_are_counted():
+    given, ends = _net()(torch.ones(13, 8)), (0, 2, 3, 7, 9, 12, 13)
+
+    assert _repeats(sum(given[first:end].mean() for first, end in itertools.pairwise(ends))).whole == 6
+
+
+def test_first_rows_of_samples_of_several_lengths_are_counted():
+    given = _net()(torch.ones(13, 8))
+
+    assert _repeats(sum(given[first].sum() for first in (0, 2, 3, 7, 9, 12))).whole == 6
+
+
+def test_all_columns_one_by_one_are_told_by_their_number_alone():
+    given = _net()(torch.ones(6, 8))
+
+    assert _repeats(sum(given[:, at].sum() for at in range(8))).whole == 1
+
+
 def test_places_of_a_recurrence_use_weights_for_the_whole_batch():
     cell, state = nn.GRUCell(4, 4), torch.zeros(6, 4)
     for place in torch.ones(3, 6, 4):
