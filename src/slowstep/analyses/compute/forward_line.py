@@ -185,7 +185,7 @@ def _is_one(timeline: Timeline, trainer: Trainer, call: RunningCall, mine: list[
         return False
     of_function = (pl.col("file") == frame.file) & (pl.col("function") == frame.function) & (pl.col("first_line") == frame.first_line)
     timed = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body", of_function)
-    passes = trainer.spans.filter(pl.col("kind") == "backward").height / max(len(trainer.update_end_ns), 1)
+    passes = trainer.backwards_per_step
     may_be_several = len({each.library_line for each in mine} - {None}) > 1
     if may_be_several or call.in_loop is None or timed.is_empty() or timed["calls"][0] is None or not passes:
         return None
