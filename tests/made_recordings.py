@@ -68,6 +68,7 @@ class Training:
     helping_cores: float = 0.0  # that the training's other threads use
     nodes: int | None = 20
     work: dict[str, Any] | None = None  # what a look at a graph notes that its operations compute
+    noted_looks: tuple[int, int] = (0, 1_000_000)  # the first look that notes it, and the first that does not any more
     foreign_cores: float = 0.0
     stolen_cores: float = 0.0
     stack_period_ms: float = 50.0
@@ -262,14 +263,6 @@ class _Simulation:
             self.trainer.lines.append({"kind": "forward_frame", **_frame((*LOOP[:3], FORWARD_LINE))})
         if self.t.nodes is not None:
             self.trainer.lines.append({"kind": "graph", "nodes": self.t.nodes})
-        if self.t.work is not None:
-            nothing = dict.fromkeys(("elements", "dear", "scattered", "products"), 0) | {
-                "unknown": [],
-                "whole": 1,
-                "parts": [],
-                "weights": [],
-            }
-            self.trainer.lines.append({"kind": "work", "at_ns": START_NS, **nothing, **self.t.work})
         if self.t.looks_at_graphs:
             self.trainer.lines.append({"kind": "tables", "looks": 8, "tables": [*self.t.tables]})
         for i, worker in enumerate(self.workers):
@@ -493,6 +486,11 @@ class _Simulation:
         values = t.stall_values if stalls and t.stall_values is not None else 1000
         nodes = 20 + int(t.more_nodes * at) + kept
         self.trainer.event(fmt.GRAPH, self.now, self.now, nodes, trained, values, thread=TRAINER_THREAD, flags=kept, extra=1)
+        first, end = t.noted_looks
+        if t.work is not None and first <= step // 4 < end:
+            counts, none = ("elements", "dear", "scattered", "products"), ("unknown", "parts", "weights")
+            nothing = {**dict.fromkeys(counts, 0), "whole": 1, **{name: [] for name in none}}
+            self.trainer.lines.append({"kind": "work", "at_ns": int(self.now), **nothing, **t.work})
 
     def _backward(self, work: float, delay: float, stall: float = 0.0) -> None:
         forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + stall + delay

@@ -22,6 +22,7 @@ class Code(Enum):
     MODEL_CALL = "what calls a model"
     MODEL_HOOKS = "what calls the hooks of models"
     LAYERS = "layers of models"
+    OPERATIONS = "layers and functions that are an operation each"
     CONVOLUTIONS = "layers that convolve"
     RECURRENT = "layers that go over time"
     GRADIENTS = "what computes gradients where it is called for them"

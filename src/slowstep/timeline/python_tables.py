@@ -34,6 +34,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("first_line", pl.Int64, "line where the function begins"),
             column("line", pl.Int64, "line that was executed"),
             column("column", pl.Int64, "where in it the call begins, in the script's own code; bytes, from 0", nullable=True),
+            column("end_column", pl.Int64, "where the call ends, in its last line", nullable=True),
             column("called", pl.String, "what is called there, as it is written; an operator's sign", nullable=True),
             column("in_loop", pl.Boolean, "whether a loop of the function holds it", nullable=True),
         ),

@@ -18,12 +18,13 @@ from slowstep.timeline.trace import TraceFacts
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunningCall:
     """Which call or operation of its line a frame was in: its column (bytes of UTF-8 from 0), the name of what is called or the operator's
-    sign, and whether a loop of the function holds it. None is unknown.
+    sign, whether a loop of the function holds it, and the end of it: `f(x)(y)` are two that begin in one column. None is unknown.
     """
 
     column: int
     name: str | None
     in_loop: bool | None
+    end_column: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -68,7 +68,7 @@ def find_embedding_tables(trainer: Trainer) -> EmbeddingTables | None:
     if looks < 1:
         return None
     updaters = _updaters(trainer)
-    passes = _passes_per_step(trainer)
+    passes = trainer.backwards_per_step
     found = (_table(table, looks, passes, updaters.get(table.get("optimizer"))) for table in note["tables"])
     return EmbeddingTables(looks=looks, found=tuple(found))
 
@@ -108,7 +108,3 @@ def _updaters(trainer: Trainer) -> dict[int | None, Updater]:
         for note in trainer.facts.notes["optimizers"]
         if (number := note.get("id")) in took and note.get("params")
     }
-
-
-def _passes_per_step(trainer: Trainer) -> float:
-    return trainer.spans.filter(pl.col("kind") == "backward").height / max(len(trainer.update_end_ns), 1)

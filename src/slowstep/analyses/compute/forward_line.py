@@ -30,6 +30,7 @@ MOSTLY = 0.5
 ONCE = 1.5
 # A recurrent layer is many operations, one after another; what a compiler has written may be a whole model.
 OF_SEVERAL = tuple(map(code, (Code.RECURRENT, Code.GRADIENTS, Code.GENERATED)))
+OPERATIONS = code(Code.OPERATIONS)
 _Key = TypeVar("_Key")
 
 
@@ -137,6 +138,11 @@ class _Own:
         others = any(pattern.search(frame.file) for frame in self.below for pattern in OF_SEVERAL)
         return others or len(self.modules) > 1 or (called and not self.modules)
 
+    @property
+    def library_line(self) -> tuple[str, int] | None:
+        """The innermost line below it of a library's that may be one of several operations; None where there is none."""
+        return next(((frame.file, frame.line) for frame in reversed(self.below) if not OPERATIONS.search(frame.file)), None)
+
 
 def find_forward_line(timeline: Timeline, trainer: Trainer, forward: ForwardStacks | None) -> ForwardLine | None:
     """The innermost own line of a module's with most time, of all such lines."""
@@ -179,8 +185,9 @@ def _is_one(timeline: Timeline, trainer: Trainer, call: RunningCall, mine: list[
         return False
     of_function = (pl.col("file") == frame.file) & (pl.col("function") == frame.function) & (pl.col("first_line") == frame.first_line)
     timed = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body", of_function)
-    passes = trainer.spans.filter(pl.col("kind") == "backward").height / max(len(trainer.update_end_ns), 1)
-    if call.in_loop is None or timed.is_empty() or timed["calls"][0] is None or not passes:
+    passes = trainer.backwards_per_step
+    may_be_several = len({each.library_line for each in mine} - {None}) > 1
+    if may_be_several or call.in_loop is None or timed.is_empty() or timed["calls"][0] is None or not passes:
         return None
     return bool(timed["calls"][0] / max(timed["stretches"][0], 1) < ONCE * max(passes, 1.0))
 

@@ -1,8 +1,8 @@
 """What of backward passes grows with the samples at most, by what their operations compute; the rest is there for any batch size.
 
 Nothing is known where a graph holds an operation whose work no shape tells, where Python runs inside of a pass (hooks, a forward that is
-computed again) or it is not known that none does, where other ranks are waited for, or where a loop over the samples may have made the
-graph: that of a larger batch has more operations then.
+computed again) or it is not known that none does, where other ranks are waited for, where a graph is larger than those of which it was
+noted what they compute, or where a loop over the samples may have made it: that of a larger batch has more operations then.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from slowstep.calibration import computing
 from slowstep.timeline.timeline import Timeline
 
 COSTS = (computing.BACKWARD_ELEMENT, computing.BACKWARD_DEAR, computing.BACKWARD_SCATTERED, computing.BACKWARD_PRODUCT)
+# A graph that has so much more of something is another one. What a pass takes grows with the square of a length at most, and of no model by
+# more than 0.6 of what is told at most (benchmarks/graph_work.md): of graphs that have less more than this, that is the most as well.
+A_LITTLE = 1.1
 USUAL_NS, MOST_NS = tuple(cost.value for cost in COSTS), tuple(cost.bounds[1] for cost in COSTS)
 
 
@@ -44,13 +47,13 @@ class PassWork:
 
 
 def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, calls_python: bool | None) -> PassWork | None:
-    """The most of all looks; None where a pass may do what its graph does not tell.
+    """The most of all looks between the training's updates; None where a pass may do what its graph does not tell.
 
     `calls_python`: whether autograd's engine does; None where that is not known.
     """
-    looks = timeline.table("graph_work").filter(pl.col("process") == trainer.process)
+    looks, graphs = (_of_training(timeline, trainer, name) for name in ("graph_work", "graphs"))
     is_told = not work.modes and calls_python is False and (trainer.facts.world_size or 1) == 1
-    if looks.is_empty() or (looks["unknown"].list.len() > 0).any() or not is_told:
+    if looks.is_empty() or (looks["unknown"].list.len() > 0).any() or not is_told or _has_larger(graphs, looks):
         return None
     return PassWork(
         usual_ns=_most(looks, USUAL_NS),
@@ -59,6 +62,22 @@ def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, calls_pytho
         parts=tuple({tuple(shape) for row in looks["parts"].to_list() for shape in row}),
         weights=tuple({(count, length) for row in looks["weights"].to_list() for count, length in row}),
     )
+
+
+def _of_training(timeline: Timeline, trainer: Trainer, name: str) -> pl.DataFrame:
+    """Looks from its first update to its last one: other trainings of the process have other graphs."""
+    of_training = pl.col("time_ns").is_between(int(trainer.update_start_ns[0]), int(trainer.update_end_ns[-1]))
+    return timeline.table(name).filter(pl.col("process") == trainer.process, of_training)
+
+
+def _has_larger(graphs: pl.DataFrame, looks: pl.DataFrame) -> bool:
+    """Whether a graph is larger than each of those of which it was noted what they compute, or its size is not known."""
+    sizes = graphs.select("nodes", "parameters", "values")
+    noted = sizes.filter(graphs["time_ns"].is_in(looks["time_ns"].implode()))
+    if any(sizes.null_count().row(0)):
+        return True
+    is_like = sizes.unique().to_numpy()[:, None] <= A_LITTLE * noted.to_numpy()[None]
+    return not bool(np.all(np.any(np.all(is_like, axis=2), axis=1)))
 
 
 def _most(looks: pl.DataFrame, costs_ns: tuple[float, ...]) -> float:

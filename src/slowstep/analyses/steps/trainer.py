@@ -109,6 +109,11 @@ class Trainer:
         return float(mean) if isinstance(mean, float) else 1.0
 
     @property
+    def backwards_per_step(self) -> float:
+        """Backward passes for each of its updates, on average; 0.0 where none was recorded."""
+        return self.spans.filter(pl.col("kind") == "backward").height / max(len(self.update_end_ns), 1)
+
+    @property
     def outer_updates(self) -> pl.DataFrame:
         """Those of all optimizers, without calls inside of another's."""
         return _outermost(self.all_updates)

@@ -233,7 +233,9 @@ class Updates:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(called_in)})
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(called_in)})
-            recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(called_in)})
+            around = loops_around(called_in)
+            if around is not None:
+                recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": around})
 
     def is_any_known(self) -> bool:
         """Whether any optimizer was called, and what the framework says of itself was written."""

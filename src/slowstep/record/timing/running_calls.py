@@ -10,12 +10,14 @@ import dis
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
-from slowstep.record.timing.inner_loops import jumps_back
+from slowstep.record.timing.inner_loops import is_too_large, jumps_back
 from slowstep.record.timing.line_counts import is_users
 
 _CALL: Final = "CALL"
 _LOAD: Final = "LOAD_"
 _OPERATOR: Final = "BINARY_OP"
+# What is called, or taken out of something, has no name that is written there.
+_ENDS_NAME: Final = ("CALL", "BINARY_")
 _INSTRUCTION: Final = 2
 
 
@@ -31,7 +33,7 @@ class LineCall(NamedTuple):
 
     def note(self) -> dict[str, Any]:
         """As the description of a frame has it."""
-        return {"column": self.column, "called": self.name, "in_loop": self.in_loop}
+        return {"column": self.column, "end_column": self.end_column, "called": self.name, "in_loop": self.in_loop}
 
 
 class LineCalls:
@@ -51,22 +53,33 @@ class LineCalls:
 
 
 def _calls_of(code: CodeType) -> dict[int, LineCall]:
+    if is_too_large(code):
+        return {}
     steps = list(dis.get_instructions(code))
-    loops = jumps_back(steps)
+    loops, loop_end = jumps_back(steps), -1
     found: dict[int, LineCall] = {}
     names: dict[tuple[int | None, int | None], str] = {}
     for step, ends in zip(steps, [*(step.offset for step in steps[1:]), len(code.co_code)], strict=True):
+        loop_end = max(loop_end, loops.get(step.offset, -1))
         place = step.positions
         if place is None or place.col_offset is None or place.end_col_offset is None:
             continue
         begin = place.lineno, place.col_offset
-        if step.opname.startswith(_LOAD) and isinstance(step.argval, str):
-            is_first = not step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
-            names[begin] = step.argval if is_first or begin not in names else f"{names[begin]}.{step.argval}"
+        if step.opname.startswith(_LOAD):
+            _name(names, begin, step)
         elif _CALL in step.opname or step.opname == _OPERATOR:
             name = step.argrepr if step.opname == _OPERATOR else names.get(begin)
-            in_loop = any(first <= step.offset <= last for first, last in loops.items())
-            call = LineCall(place.col_offset, place.end_col_offset, name, in_loop)
+            call = LineCall(place.col_offset, place.end_col_offset, name, step.offset <= loop_end)
             # A frame that has called a function in Python stands behind what the interpreter caches of the call.
             found.update(dict.fromkeys(range(step.offset, ends, _INSTRUCTION), call))
+        if step.opname.startswith(_ENDS_NAME):
+            names.pop(begin, None)
     return found
+
+
+def _name(names: dict[tuple[int | None, int | None], str], begin: tuple[int | None, int | None], step: dis.Instruction) -> None:
+    """A name, or an attribute of what begins in the same place. Of two that Python loads at once the first begins there."""
+    name = step.argval[0] if isinstance(step.argval, tuple) else step.argval
+    if isinstance(name, str):
+        is_first = not step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
+        names[begin] = name if is_first or begin not in names else f"{names[begin]}.{name}"

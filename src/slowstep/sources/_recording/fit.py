@@ -210,7 +210,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "hook": {"name": str, "state": str, "reason": str},
     "experiment": {"begin_ns": int},
     "batch": {"array_bytes": int},
-    "frame": {"column": int, "called": str, "in_loop": bool},
+    "frame": {"column": int, "end_column": int, "called": str, "in_loop": bool},
     "lines": {"of": str, "counting_ns": int, "complete": bool},
     "facts": {
         "framework": str,

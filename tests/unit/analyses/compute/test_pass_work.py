@@ -88,14 +88,27 @@ def test_a_pass_that_computes_as_much_as_its_time_has_no_fixed_part(tmp_path):
         {"work": {}, "engine_calls": (CHECKPOINT, (SCRIPT, "Block.forward", 40, 41))},
         {"work": {}, "engine_calls": ((SCRIPT, "History.log_stats", 60, 62),)},
         {"work": {}, "engine_calls": None},
+        {"work": {}, "noted_looks": (0, 1)},
+        {"work": {}, "noted_looks": (1, 5), "more_nodes": 10},
+        {"work": {}, "noted_looks": (1, 5), "more_parameters": (500, 1)},
+        {"work": {}, "noted_looks": (1, 5), "stall": (40, 0.0), "stall_values": 2000},
     ],
     ids=[
         "not looked at", "unknown operations", "samples one by one", "weights for each sample", "one sample",
-        "a forward that is computed again", "a hook", "not known what the engine calls",
+        "a forward that is computed again", "a hook", "not known what the engine calls", "looked at before the training",
+        "more operations later", "more weights that learn later", "longer samples later",
     ],
 )  # fmt: skip
 def test_what_may_grow_with_the_samples_and_is_in_no_graph_bounds_nothing(tmp_path, changes):
     assert _cost(tmp_path, **changes).low_ns == pytest.approx(1 * MS)
+
+
+def test_of_graphs_that_grow_the_largest_that_was_noted_tells(tmp_path):
+    assert _cost(tmp_path, work={}, more_nodes=10, more_parameters=(500, 1)).low_ns > 2 * MS
+
+
+def test_the_same_graph_tells_as_long_as_it_stays_the_same(tmp_path):
+    assert _cost(tmp_path, work={}, noted_looks=(1, 2)).low_ns > 2 * MS
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,19 @@ def test_a_call_is_one_operation_where_nothing_says_that_it_is_several(tmp_path,
     assert line.call.is_one is is_one
 
 
+@pytest.mark.parametrize(
+    ("file", "is_one"), [(f"{LIBRARY}/../vision/attention.py", None), (CONVOLUTION[0], True)], ids=["another's", "its own"]
+)
+def test_a_layer_whose_code_stands_in_several_lines_of_a_library_may_be_several_operations(tmp_path, file, is_one):
+    one, other = ((file, "Attention.forward", 1, line) for line in (20, 30))
+
+    line = _measured(tmp_path, (52, one, 20), (52, other, 20), (53, LINEAR, 20), running=WIDE, calls=1).compute.work.forward_line
+
+    assert line is not None
+    assert line.call is not None
+    assert line.call.is_one is is_one
+
+
 def test_older_recordings_do_not_tell_calls_of_a_line_apart(tmp_path):
     line = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20), calls=1).compute.work.forward_line
 

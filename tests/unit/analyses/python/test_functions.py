@@ -1,10 +1,26 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from made_recordings import SCRIPT, Training, make_recording
 from slowstep.analyses.python.functions import Stacks as StacksOfThread
-from slowstep.analyses.python.functions import inside, is_evaluating, is_forward, is_library, is_waiting, own_frames, reports, shown, writes
+from slowstep.analyses.python.functions import (
+    inside,
+    is_evaluating,
+    is_forward,
+    is_library,
+    is_waiting,
+    own_frames,
+    read_stacks,
+    reports,
+    shown,
+    writes,
+)
+from slowstep.analyses.steps.trainer import find_trainer
+from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -33,6 +49,20 @@ FETCH = _frame("fetch", f"{SITE}/torch/utils/data/_utils/fetch.py")
 )
 def test_installed_and_frozen_code_is_not_the_users(file, library):
     assert is_library(_frame("f", file)) is library
+
+
+def test_calls_that_begin_in_one_place_are_told_apart_by_their_ends(tmp_path):
+    folder = make_recording(tmp_path, Training())
+    place = {"file": SCRIPT, "function": "forward", "first_line": 50, "line": 52, "column": 4, "called": "relu", "in_loop": False}
+    with (folder / "100-1.jsonl").open("a") as notes:
+        for number, end in ((9001, 12), (9002, 19)):
+            notes.write(json.dumps({"kind": "frame", "id": number, **place, "end_column": end}) + "\n")
+            notes.write(json.dumps({"kind": "stack", "id": number, "frames": [number]}) + "\n")
+
+    timeline = SOURCE.read(folder)
+
+    frames = read_stacks(timeline, find_trainer(timeline).process).frames
+    assert len({frames[number][0].call for number in (9001, 9002)}) == 2
 
 
 def test_a_path_without_own_frames_keeps_its_outermost_library_frame():

@@ -118,3 +118,18 @@ def test_the_loops_around_a_call_are_those_of_each_function_that_it_came_through
         train()
 
     assert found[0][1] == "test_the_loops_around_a_call_are_those_of_each_function_that_it_came_through"
+
+
+@pytest.mark.parametrize(("lines", "beside", "around"), [(1, 1, 1), (20_000, 0, None)], ids=["a few lines", "thousands of lines"])
+def test_of_code_that_takes_long_to_disassemble_no_loop_is_known(lines, beside, around):
+    seen = []
+    source = "for _ in range(1):\n  x = 1\n" + "x = 1\n" * lines + "for _ in range(1):\n  look()\n"
+
+    def look() -> None:
+        frame = sys._getframe(1)
+        for found in (loops_beside(frame), loops_around(frame)):
+            seen.append(None if found is None else sum(at[0] == "script.py" for at in found))
+
+    exec(compile(source, "script.py", "exec"), {"look": look})
+
+    assert seen == [beside, around]

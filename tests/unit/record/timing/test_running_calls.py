@@ -88,6 +88,41 @@ def test_a_function_in_python_is_a_call_as_one_in_c():
     assert _calls(net.wide) == [("_function", False)]
 
 
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ("self.a(x).b(y)", {"self.a", "b"}),
+        ("x.relu().relu()", {"x.relu", "relu"}),
+        ("f[i].g(x)", {"g"}),
+        ("f[i](x)", {None}),
+        ("f(x)(y)", {"f", None}),
+        ("self.a.b(f(x))", {"self.a.b", "f"}),
+    ],
+)
+def test_what_is_called_or_taken_out_of_something_has_no_name(written, names):
+    code, calls = compile(written, "train.py", "eval"), LineCalls()
+
+    found = {call for offset in range(len(code.co_code)) if (call := calls.at(code, offset)) is not None}
+
+    assert {call.name for call in found} == names
+    assert len({call.end_column for call in found}) == len(names)
+
+
+def test_a_call_after_a_loop_is_in_none():
+    code, calls = compile("for x in y:\n  f(x)\ng(y)\n", "train.py", "exec"), LineCalls()
+
+    found = {call for offset in range(len(code.co_code)) if (call := calls.at(code, offset)) is not None}
+
+    assert {(call.name, call.in_loop) for call in found} == {("f", True), ("g", False)}
+
+
+@pytest.mark.parametrize(("lines", "is_told"), [(100, True), (10_000, False)], ids=["a script", "thousands of lines"])
+def test_of_code_that_takes_long_to_disassemble_no_call_is_told(lines, is_told):
+    code, calls = compile("f(x)\n" * lines, "train.py", "exec"), LineCalls()
+
+    assert any(calls.at(code, offset) for offset in range(0, 200, 2)) is is_told
+
+
 def test_an_operator_is_named_by_its_sign():
     net = _Net()
     net.multiplied()
@@ -113,4 +148,6 @@ def test_frames_of_one_line_in_other_calls_are_other_frames_of_a_stack():
     numbers = [table.stack_id([(*layer.at[0], line)]) for layer in (net.out, net.wide)]
 
     assert len(set(numbers)) == 2
-    assert [note["called"] for note in notes if note["kind"] == "frame"] == ["self.out", "self.wide"]
+    frames = [note for note in notes if note["kind"] == "frame"]
+    assert [note["called"] for note in frames] == ["self.out", "self.wide"]
+    assert frames[0]["end_column"] - frames[1]["end_column"] == len("))")

@@ -33,6 +33,7 @@ WORDS = Words(
         Code.MODEL_CALL: r"torch[/\\]nn[/\\]modules[/\\]module\.py$",
         Code.MODEL_HOOKS: r"[/\\]torch[/\\]utils[/\\]hooks\.py$",
         Code.LAYERS: r"[/\\]torch[/\\]nn[/\\]modules[/\\]",
+        Code.OPERATIONS: r"[/\\]torch[/\\]nn[/\\](modules[/\\]|functional\.py$)",
         Code.CONVOLUTIONS: r"torch[/\\]nn[/\\]modules[/\\]conv\.py$",
         Code.RECURRENT: r"torch[/\\]nn[/\\]modules[/\\]rnn\.py$",
         Code.GRADIENTS: r"[/\\]torch[/\\]autograd[/\\]__init__\.py$",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
 from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeats
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
-from slowstep.frameworks.torch.inside._autograd.graph_work import graph_work
+from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
 
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 # Passes in a row that are looked at: of trainings that take several for a step (a critic's and a generator's) each is seen, and of what
 # comes back every so many steps some.
 PASSES: Final = 8
-# Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores).
+# Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores). To
+# note what a graph computes takes 10 to 20 us a node, for which looks wait.
 _ELAPSED_PER_COST: Final = 500
 MOST_MEASURED: Final = 1000
-# Of looks whose numbers are Fibonacci's it is noted what the graph computes, up to this one: passes of several kinds may take turns.
+_NOTE_NS: Final = 15_000
+# That is noted of looks whose numbers are Fibonacci's, up to this one, and of each graph that is as large as none before, to a tenth:
+# passes of several kinds may take turns, and layers begin to learn later.
 _MOST_NOTED: Final = 4096
+_ALIKE: Final = 1.1
+_MOST_SIZES: Final = 64
+UNMEASURED: Final = "large graph"
 # What a look waits for a core is no cost of looking.
 cpu_ns = time.thread_time_ns
 
@@ -32,7 +38,7 @@ cpu_ns = time.thread_time_ns
 class GraphLooks:
     """A round of looks is `wanted` by the sampler's thread, twice a second, and taken by the thread that runs backward passes."""
 
-    __slots__ = ("_began_ns", "_border", "_first", "_left", "_looks", "_noted", "_recorder", "_spent_ns", "_tables")
+    __slots__ = ("_began_ns", "_border", "_first", "_left", "_looks", "_noted", "_owed_ns", "_recorder", "_sizes", "_spent_ns", "_tables")
 
     def __init__(self, recorder: Recorder, tables: TableLooks | None = None) -> None:
         self._recorder, self._tables = recorder, tables
@@ -40,8 +46,9 @@ class GraphLooks:
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
-        self._left = self._spent_ns = self._began_ns = self._looks = 0
+        self._left = self._spent_ns = self._owed_ns = self._began_ns = self._looks = 0
         self._noted = (1, 2)
+        self._sizes: list[tuple[int, int, int]] = []
         # The number of the first node after the first look of the last round, and of the round before.
         self._first: int | None = None
         self._border: int | None = None
@@ -59,8 +66,9 @@ class GraphLooks:
             return True
         at_ns = now()
         self._began_ns = self._began_ns or at_ns
-        if self._spent_ns * _ELAPSED_PER_COST > at_ns - self._began_ns:
+        if not self._bears(self._owed_ns, at_ns):
             return False
+        self._owed_ns = 0
         self._border, self._first = self._first, None
         self._left = PASSES
         return True
@@ -75,23 +83,34 @@ class GraphLooks:
             self._first = _next_node()
         if nodes:
             elements = _trained(nodes) if is_whole else -1
-            values = _elements(nodes) if is_whole and len(nodes) <= MOST_MEASURED else -1
+            is_measured = is_whole and len(nodes) <= MOST_MEASURED
+            values = _elements(nodes) if is_measured else -1
             self._recorder.event(GRAPH, began_ns, began_ns, len(nodes), elements, values, kept or 0, int(kept is not None))
-            if is_whole and len(nodes) <= MOST_MEASURED:
-                self._note_work(nodes, began_ns)
+            self._note_work(nodes if is_measured else set(), (len(nodes), max(elements, 0), max(values, 0)), began_ns)
             if is_whole and self._tables is not None:
                 self._tables.look(nodes)
         self._spent_ns += cpu_ns() - began_cpu_ns
-        if self._spent_ns * _ELAPSED_PER_COST > began_ns - self._began_ns:
+        if not self._bears(0, began_ns):
             self._left = 0
 
-    def _note_work(self, nodes: set[Any], at_ns: int) -> None:
+    def _bears(self, cost_ns: int, at_ns: int) -> bool:
+        """Whether there was time enough for what looks have cost, and this."""
+        return (self._spent_ns + cost_ns) * _ELAPSED_PER_COST <= at_ns - self._began_ns
+
+    def _note_work(self, nodes: set[Any], size: tuple[int, int, int], at_ns: int) -> None:
+        """No nodes: too many of them."""
         self._looks += 1
         due, following = self._noted
-        if self._looks == due <= _MOST_NOTED:
-            self._noted = following, due + following
-            note = graph_work(nodes)._asdict() | find_repeats(nodes)._asdict()
-            self._recorder.note({"kind": "work", "at_ns": at_ns, **note})
+        is_due = due <= min(self._looks, _MOST_NOTED)
+        is_new = len(self._sizes) < _MOST_SIZES and not any(_are_alike(size, known) for known in self._sizes)
+        cost_ns = _NOTE_NS * len(nodes)
+        if not (is_due or is_new) or not self._bears(cost_ns, at_ns):
+            self._owed_ns = cost_ns if is_due or is_new else self._owed_ns
+            return
+        self._noted = (following, due + following) if is_due else self._noted
+        self._sizes += [size] if is_new else []
+        work = graph_work(nodes) if nodes else GraphWork(0, 0, 0, 0, (UNMEASURED,))
+        self._recorder.note({"kind": "work", "at_ns": at_ns, **work._asdict(), **find_repeats(nodes)._asdict()})
 
     def ended(self) -> None:
         """The pass that was looked at is over, or has failed."""
@@ -99,6 +118,10 @@ class GraphLooks:
             began_cpu_ns = cpu_ns()
             self._tables.ended()
             self._spent_ns += cpu_ns() - began_cpu_ns
+
+
+def _are_alike(size: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return all(max(pair) <= _ALIKE * min(pair) for pair in zip(size, other, strict=True))
 
 
 def _next_node() -> int | None:

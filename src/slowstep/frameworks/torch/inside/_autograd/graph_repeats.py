@@ -21,9 +21,10 @@ MOST_KINDS: Final = 16
 
 
 class Repeats(NamedTuple):
-    """`whole`: how many operations of one kind use a value, at most; 1 where none does twice. `parts`: of values that are taken apart the
-    shapes up to the dimension along which they are. `weights`: of parameters that operations of one kind use several times, how often,
-    and the first length of what each of these gives. A length of 0 is not known, or of several.
+    """`whole`: how many operations of one kind use a value, at most, but for those that take all places of a dimension one by one; 1 where
+    none does twice. `parts`: of values that are taken apart the shapes up to the dimension along which they are. `weights`: of parameters
+    that operations of one kind use several times, how often, and the first length of what each of these gives. A length of 0 is not
+    known, or of several.
     """
 
     whole: int
@@ -42,10 +43,13 @@ def find_repeats(nodes: Iterable[Any]) -> Repeats:
             weights |= set(_repeated(list(_through_views(using, users))))
         elif not is_view_of_parameters(used):
             kinds = Counter(map(name_of, using))
-            parts |= {_up_to_dimension(node) for node in using if name_of(node) in _TAKES and kinds[name_of(node)] > 1}
+            taken = Counter(_up_to_dimension(node) for node in using if name_of(node) in _TAKES and kinds[name_of(node)] > 1)
+            parts |= taken.keys()
             if name_of(used) in _DIVIDES:
                 parts.add(_up_to_dimension(used))
-            whole = max(whole, *(0 if name in _TAKES else count for name, count in kinds.items()))
+            # Of the rows of samples with several lengths no dimension tells how many there are.
+            ragged = [count for shape, count in taken.items() if count != shape[-1]]
+            whole = max(whole, *ragged, *(0 if name in _TAKES else count for name, count in kinds.items()))
     if len(parts) > MOST_KINDS or len(weights) > MOST_KINDS:
         parts, weights = {(0,)}, set()
     return Repeats(whole, tuple(sorted(parts)), tuple(sorted(weights)))

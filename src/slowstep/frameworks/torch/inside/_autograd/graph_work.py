@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -32,9 +33,12 @@ _MOVED: Final = frozenset((
 ))
 # fmt: on
 # Those that take several times as long for an element, by name; of short rows; and of values that a core's cache does not hold.
-_DEAR: Final = frozenset(("AdaptiveAvgPool2D", "AvgPool2D", "MaxPool2DWithIndices", "Pow"))
+_AVERAGE: Final = "AvgPool2D"
+_DEAR: Final = frozenset(("AdaptiveAvgPool2D", _AVERAGE, "MaxPool2DWithIndices", "Pow"))
 _OF_ROWS: Final = frozenset(("LogSoftmax", "NativeGroupNorm", "NativeLayerNorm", "SafeSoftmax", "Softmax"))
 _SHORT_ROW: Final = 16
+# A place of a short row takes up to 18 ns (softmax 8), one of a long row a tenth of it: each is so many elements.
+_SHORT_TIMES: Final = 4
 _LARGE: Final = 1 << 18
 _EMBEDDING: Final = "Embedding"
 _SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "IndexSelect", "ScatterAdd"))
@@ -42,11 +46,16 @@ _SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "Index
 _ROW: Final = 4
 # By which operands: the place of the first of two matrices.
 _PRODUCTS: Final = {"Addmm": 1, "Baddbmm": 1, "Bmm": 0, "Mm": 0}
+# Of several matrices those of fewer products than this are multiplied one by one, by a plain loop (ATen's bmm): elements that take longer.
+_OF_SEVERAL: Final = frozenset(("Baddbmm", "Bmm"))
+_BY_LOOP: Final = 400
 _CONVOLUTION: Final = "Convolution"
 _ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
 _KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
 MOST_NAMES: Final = 8
 Lengths = tuple[int, ...]
+# What an operation took, by autograd: the node that made it (None where no gradient is wanted of it), and which of its outputs it is.
+_Below = tuple[tuple[Any, int], ...]
 
 
 class GraphWork(NamedTuple):
@@ -78,14 +87,15 @@ def graph_work(nodes: Iterable[Any]) -> GraphWork:
 
 
 def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
-    given = given_by(node)
-    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, node, given)
+    given, below = given_by(node), node.next_functions
+    multiplied = None if given is None or name not in _KNOWN else _multiplied(name, node, below, given)
     if given is None or multiplied is None:
         return None
-    own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(node)
+    own, read = sum(map(math.prod, given)), 0 if name in _VIEWS else _read(below)
     elements = own + read + multiplied.elements
     is_short = name in _OF_ROWS and bool(given[0]) and given[0][-1] < _SHORT_ROW
-    is_dear = name in _DEAR or is_short or max(own, read) > _LARGE
+    elements *= _SHORT_TIMES if is_short else 1
+    is_dear = name in _DEAR or is_short or multiplied.is_dear or max(own, read, multiplied.at_once) > _LARGE
     scattered = own if name in _SCATTERED else 0
     if name == _EMBEDDING:
         scattered = _ROW * math.prod(given[0][:-1])
@@ -104,22 +114,24 @@ def _without_number(name: str) -> str:
 
 def is_view_of_parameters(node: Any) -> bool:
     """Whether it turns a parameter, which is done once however large a batch is."""
+    if name_of(node) not in _VIEWS:
+        return False
     below = [following for following, _ in node.next_functions]
-    return name_of(node) in _VIEWS and bool(below) and all(type(following).__name__ == LEAF for following in below)
+    return bool(below) and all(type(following).__name__ == LEAF for following in below)
 
 
 def given_by(node: Any) -> list[Lengths] | None:
     """The shapes of what it gave, of 32-bit floats on the processor; None of other values, or where nodes do not tell."""
-    given = getattr(node, "_input_metadata", None)
-    if given is None or any(str(each.dtype) != "torch.float32" or each.device.type != "cpu" for each in given):
+    given, usual = getattr(node, "_input_metadata", None), getattr(sys.modules.get("torch"), "float32", None)
+    if given is None or any(each.dtype is not usual or each.device.type != "cpu" for each in given):
         return None
     return [tuple(int(length) for length in each.shape) for each in given]
 
 
-def _read(node: Any) -> int:
+def _read(below: _Below) -> int:
     """Elements of what it took that wants a gradient, weights left out."""
     total = 0
-    for following, at in node.next_functions:
+    for following, at in below:
         if following is not None and type(following).__name__ != LEAF and not is_view_of_parameters(following):
             total += math.prod(_shape_at(following, at) or ())
     return total
@@ -131,26 +143,42 @@ def _shape_at(node: Any, at: int) -> Lengths | None:
 
 
 class _Multiplied(NamedTuple):
-    """Products, and elements that were read for them beyond those that want a gradient."""
+    """Products, elements that were read for them beyond those that want a gradient, how many at once, and whether these take longer."""
 
     products: int = 0
     elements: int = 0
+    at_once: int = 0
+    is_dear: bool = False
 
 
-def _multiplied(name: str, node: Any, given: list[Lengths]) -> _Multiplied | None:
+def _multiplied(name: str, node: Any, below: _Below, given: list[Lengths]) -> _Multiplied | None:
     """None where the shapes do not tell."""
+    if name == _AVERAGE:
+        # Each place of its windows is added to.
+        window = getattr(node, "_saved_kernel_size", None)
+        return _Multiplied(elements=math.prod(window) * math.prod(given[0])) if window else None
     if name != _CONVOLUTION and name != _ATTENTION and name not in _PRODUCTS:
         return _Multiplied()
-    operands = [None if following is None else operand_shape(following, at) for following, at in node.next_functions]
+    operands = [None if following is None else operand_shape(following, at) for following, at in below]
     if name == _CONVOLUTION:
         return _convolved(given[0], operands[1])
     if name == _ATTENTION:
         return _attended(operands)
     place = _PRODUCTS[name]
-    first, second = operands[place : place + 2]
+    return _of_matrices(name, given[0], *operands[place : place + 2])
+
+
+def _of_matrices(name: str, given: Lengths, first: Lengths | None, second: Lengths | None) -> _Multiplied | None:
     inner = first[-1] if first else second[-2] if second else None
-    rows = math.prod(given[0][:-1])
-    return None if inner is None else _Multiplied(rows * inner * given[0][-1], rows * inner)
+    if inner is None:
+        return None
+    rows, columns, products = math.prod(given[:-1]), math.prod(given[:-2]) * given[-1], math.prod(given) * inner
+    # What wants no gradient is read for that of the other.
+    at_once = max(rows if first is None else 0, columns if second is None else 0) * inner
+    elements = (rows + (columns if second is None else 0)) * inner
+    if name in _OF_SEVERAL and math.prod(given[-2:]) * inner < _BY_LOOP:
+        return _Multiplied(0, elements + products, at_once, is_dear=True)
+    return _Multiplied(products, elements, at_once)
 
 
 def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
