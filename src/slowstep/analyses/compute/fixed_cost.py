@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.batches.counted_work import hides_its_waits
@@ -129,7 +128,7 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
 
 def _with_passes(bounds: FixedCost, trainer: Trainer, ledger: Ledger, passes: Passes) -> FixedCost:
     """With what of forward and backward does not grow with the samples."""
-    work, times = passes.work, _backwards_per_step(trainer)
+    work, times = passes.work, max(trainer.backwards_per_step, 1.0)
     sizes = {round((bounds.samples or 0.0) / each) for each in (1, times)}
     if work is None or passes.queueing is None or any(map(work.may_loop_over, sizes)):
         return bounds
@@ -161,7 +160,7 @@ def _of_passes(trainer: Trainer) -> _Range:
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
     if nodes is None:
         return 0.0, None, None
-    times = _backwards_per_step(trainer)
+    times = max(trainer.backwards_per_step, 1.0)
     return 0.0, (nodes * USUAL_DISPATCH_NS + weights * USUAL_WEIGHT_NS) * times, (nodes * DISPATCH_NS + weights * WEIGHT_NS) * times
 
 
@@ -234,8 +233,3 @@ def _shares(work: Floats, samples: Floats, usual: NDArray[np.intp], small: NDArr
     n, m = samples[usual[0]], samples[small]
     shares: Floats = 1 - (1 - work[small] / np.maximum(beside, 1.0)) * n / (n - m)
     return shares
-
-
-def _backwards_per_step(trainer: Trainer) -> float:
-    backwards = trainer.spans.filter(pl.col("kind") == "backward").height
-    return max(backwards / max(len(trainer.update_end_ns), 1), 1.0)

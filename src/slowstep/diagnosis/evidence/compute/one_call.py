@@ -51,7 +51,7 @@ def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
     """
     body, backward = _shares(m)
     low, own, high = (min(share, call.share * body) for share in (call.low, call.window_share, call.high))
-    weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * _passes(m)
+    weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * max(m.trainer.backwards_per_step, 1.0)
     others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
     # Who has no gradients leaves backward to the others.
     surely, most = max(backward - others, 0.0), high + backward
@@ -64,8 +64,3 @@ def _shares(m: Measurements) -> tuple[float, float]:
     whole = float(m.step_ns.sum())
     body, backward = (float(with_core_delay(m, part).sum()) / whole for part in (BODY, BACKWARD))
     return body, backward
-
-
-def _passes(m: Measurements) -> float:
-    """Backward passes of a step."""
-    return max(m.trainer.spans.filter(kind="backward").height / max(m.trainer.update_end_ns.size, 1), 1.0)
