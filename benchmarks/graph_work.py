@@ -78,6 +78,23 @@ class Cells(nn.Module):
         return state
 
 
+def multiplied(width: int) -> Model:
+    """Small matrices with one another, one for each sample."""
+    scale = weight(width, width)
+    return lambda x: torch.bmm(x * scale, x - scale).sum(), lambda n: torch.randn(n, width, width), (64, 512, 4096)
+
+
+class Pooled(nn.Module):
+    """Features that are there already, by weights that are learned."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.bmm(self.score(x).softmax(1).transpose(1, 2), x)
+
+
 def perceptron(*widths: int) -> nn.Module:
     layers = [layer for a, b in itertools.pairwise(widths) for layer in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers[:-1])
@@ -97,11 +114,13 @@ MODELS: dict[str, Model] = {
     "power": elementwise(lambda x: x**1.7, 64, MANY),
     "softmax": elementwise(lambda x: x.softmax(-1), 64, MANY),
     "softmax of 4": elementwise(lambda x: x.softmax(-1), 4, MANY),
+    "softmax of 12": elementwise(lambda x: x.softmax(-1), 12, MANY),
     "logarithm and exponential": elementwise(lambda x: x.log().exp(), 64, MANY),
     "divided, turned": elementwise(lambda x: (1.5 / x).t().contiguous().t(), 64, MANY),
     "masked": elementwise(lambda x: torch.where(x > 1, x, x * 0.5), 64, MANY),
     "layer norm": on(nn.LayerNorm(64), 64, sizes=MANY),
     "layer norm of 8": on(nn.LayerNorm(8), 8, sizes=MANY),
+    "layer norm of 4": on(nn.LayerNorm(4), 4, sizes=MANY),
     "batch norm": on(nn.BatchNorm1d(64), 64, sizes=SOME),
     "embedding": tokens(nn.Embedding(2000, 64), 32, 2000, FEW),
     "embedding of 4": tokens(nn.Embedding(50000, 4), 32, 50000, (4, 64, 512)),
@@ -109,6 +128,9 @@ MODELS: dict[str, Model] = {
     "rows taken": on(Scattered(2), 2, sizes=SOME),
     "columns taken": on(lambda x: functional.linear(x, COLUMNS).relu()[:, torch.arange(31, -1, -1)], 32, sizes=SOME),
     "rows of a table taken": on(lambda x: functional.linear(x, ROWS)[torch.randint(0, len(x), (len(x),))], 32, sizes=SOME),
+    "matrices of 6": multiplied(6),
+    "matrices of 8": multiplied(8),
+    "pooled by weights": on(Pooled(64), 32, 64, sizes=FEW),
     "perceptron 16": on(perceptron(16, 16, 16, 1), 16, sizes=SOME),
     "perceptron 128": on(perceptron(32, 128, 128, 10), 32, sizes=SOME),
     "perceptron 1024": on(perceptron(1024, 1024, 1024, 10), 1024, sizes=FEW),
@@ -120,6 +142,7 @@ MODELS: dict[str, Model] = {
     "convolutions in a line": on(nn.Conv1d(4, 64, 9), 4, 256, sizes=FEW),
     "depthwise": on(nn.Conv2d(32, 32, 3, groups=32), 32, 16, 16, sizes=FEW),
     "pools": on(nn.Sequential(nn.Conv2d(3, 8, 1), nn.MaxPool2d(2), nn.AvgPool2d(2)), 3, 32, 32, sizes=FEW),
+    "overlapping pools": on(nn.Sequential(nn.Conv2d(3, 8, 1), nn.AvgPool2d(7, 1)), 3, 32, 32, sizes=FEW),
     "encoder 32": on(encoder(32, 2), 8, 32, sizes=FEW),
     "encoder 64": on(encoder(64, 2), 16, 64, sizes=FEW),
     "encoder 128": on(encoder(128, 2), 64, 128, sizes=FEW),

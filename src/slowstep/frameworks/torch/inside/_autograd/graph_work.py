@@ -49,6 +49,9 @@ _PRODUCTS: Final = {"Addmm": 1, "Baddbmm": 1, "Bmm": 0, "Mm": 0}
 # Of several matrices those of fewer products than this are multiplied one by one, by a plain loop (ATen's bmm): elements that take longer.
 _OF_SEVERAL: Final = frozenset(("Baddbmm", "Bmm"))
 _BY_LOOP: Final = 400
+# Larger ones are multiplied by a call for each where their gradient does not lie in order (of a sum, or stacked), which no shape tells:
+# backward took 5 us for a matrix then, and 0.4 us else.
+_MATRIX: Final = 2048
 _CONVOLUTION: Final = "Convolution"
 _ATTENTION: Final = "ScaledDotProductFlashAttentionForCpu"
 _KNOWN: Final = _VIEWS | _ELEMENTWISE | _REDUCED | _MOVED | _DEAR | _SCATTERED | {*_PRODUCTS, _CONVOLUTION, _ATTENTION}
@@ -99,7 +102,7 @@ def _of_node(name: str, node: Any) -> tuple[int, int, int, int] | None:
     scattered = own if name in _SCATTERED else 0
     if name == _EMBEDDING:
         scattered = _ROW * math.prod(given[0][:-1])
-    return elements, elements if is_dear else 0, scattered, multiplied.products
+    return elements, elements if is_dear else multiplied.dear, scattered, multiplied.products
 
 
 def name_of(node: Any) -> str:
@@ -143,11 +146,12 @@ def _shape_at(node: Any, at: int) -> Lengths | None:
 
 
 class _Multiplied(NamedTuple):
-    """Products, elements that were read for them beyond those that want a gradient, how many at once, and whether these take longer."""
+    """Products, and elements beyond those that want a gradient: how many, how many of one value, and how many, or whether all, are dear."""
 
     products: int = 0
     elements: int = 0
     at_once: int = 0
+    dear: int = 0
     is_dear: bool = False
 
 
@@ -178,7 +182,8 @@ def _of_matrices(name: str, given: Lengths, first: Lengths | None, second: Lengt
     elements = (rows + (columns if second is None else 0)) * inner
     if name in _OF_SEVERAL and math.prod(given[-2:]) * inner < _BY_LOOP:
         return _Multiplied(0, elements + products, at_once, is_dear=True)
-    return _Multiplied(products, elements, at_once)
+    dear = _MATRIX * math.prod(given[:-2]) if name in _OF_SEVERAL else 0
+    return _Multiplied(products, elements + dear, at_once, dear)
 
 
 def _convolved(given: Lengths, weight: Lengths | None) -> _Multiplied | None:
