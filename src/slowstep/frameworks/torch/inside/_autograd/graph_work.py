@@ -32,14 +32,15 @@ _MOVED: Final = frozenset((
     "Cat", "Clone", "ConstantPadNd", "Expand", "Repeat", "Select", "Slice", "Split", "SplitWithSizes", "Stack", "Unbind", "UnsafeSplit"
 ))
 # fmt: on
-# Those that take several times as long for an element, by name; of short rows; and of values that a core's cache does not hold.
+# Those that take several times as long for an element, by name; of short rows; and of values of more than 128 KiB, which a core's cache may
+# not hold, and for which the C library may ask the system for new pages each time (M_MMAP_THRESHOLD of mallopt(3)).
 _AVERAGE: Final = "AvgPool2D"
 _DEAR: Final = frozenset(("AdaptiveAvgPool2D", _AVERAGE, "MaxPool2DWithIndices", "Pow"))
 _OF_ROWS: Final = frozenset(("LogSoftmax", "NativeGroupNorm", "NativeLayerNorm", "SafeSoftmax", "Softmax"))
 _SHORT_ROW: Final = 16
 # A place of a short row takes up to 18 ns (softmax 8), one of a long row a tenth of it: each is so many elements.
 _SHORT_TIMES: Final = 4
-_LARGE: Final = 1 << 18
+_LARGE: Final = 1 << 15
 _EMBEDDING: Final = "Embedding"
 _SCATTERED: Final = frozenset((_EMBEDDING, "Gather", "Index", "IndexAdd", "IndexSelect", "ScatterAdd"))
 # Finding a row of a table takes as long as so many elements that are found one by one.
