@@ -15,6 +15,7 @@ from slowstep.record.timing.line_counts import is_users
 
 _CALL: Final = "CALL"
 _LOAD: Final = "LOAD_"
+_CONSTANT: Final = "LOAD_CONST"
 _OPERATOR: Final = "BINARY_OP"
 # What is called, or taken out of something, has no name that is written there.
 _ENDS_NAME: Final = ("CALL", "BINARY_")
@@ -65,7 +66,7 @@ def _calls_of(code: CodeType) -> dict[int, LineCall]:
         if place is None or place.col_offset is None or place.end_col_offset is None:
             continue
         begin = place.lineno, place.col_offset
-        if step.opname.startswith(_LOAD):
+        if step.opname.startswith(_LOAD) and not step.opname.startswith(_CONSTANT):
             _name(names, begin, step)
         elif _CALL in step.opname or step.opname == _OPERATOR:
             name = step.argrepr if step.opname == _OPERATOR else names.get(begin)

@@ -97,6 +97,8 @@ def test_a_function_in_python_is_a_call_as_one_in_c():
         ("f[i](x)", {None}),
         ("f(x)(y)", {"f", None}),
         ("self.a.b(f(x))", {"self.a.b", "f"}),
+        ("f((), ('x', 'y'), 'z')", {"f"}),
+        ("', '.join(x)", {"join"}),
     ],
 )
 def test_what_is_called_or_taken_out_of_something_has_no_name(written, names):
