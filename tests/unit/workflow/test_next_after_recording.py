@@ -206,22 +206,13 @@ def test_a_command_is_quoted_and_its_secrets_are_marked_to_be_filled_in(tmp_path
     assert FILL_IN in run["before_next"]
 
 
-@pytest.mark.parametrize(("steps", "goes_on_s", "is_told"), [(200, None, True), (1500, None, False), (200, 0.5, True), (200, 60.0, False)])
-def test_an_experiment_is_next_only_once_the_script_trains_for_long_enough(
-    tmp_path: Path, steps: int, goes_on_s: float | None, is_told: bool
-) -> None:
-    folder = make_recording(tmp_path, Training(steps=steps, after_ms=8.0))
-    for notes in folder.glob("*.jsonl") if goes_on_s is not None else ():
-        text = re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text())
-        notes.write_text(re.sub(r'"ended_ns": ?(\d+)', lambda found: f'"ended_ns":{int(found[1]) + int(goes_on_s * 1e9)}', text))
-
-    report = diagnose_recording(folder)
+@pytest.mark.parametrize("steps", [60, 1500])
+def test_an_experiment_is_next_however_soon_the_script_is_over(tmp_path: Path, steps: int) -> None:
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=steps, after_ms=8.0)))
 
     assert report["verdict"]["state"] == "bottleneck"
     assert report["run"]["next_command"] == "slowstep prove train.py"
-    told = report["run"].get("before_next") or ""
-    assert told.startswith("let the script train longer, 2 min or more") is is_told
-    assert ("ended by itself after" in told) is is_told
+    assert "before_next" not in report["run"]
 
 
 def test_a_script_that_was_stopped_may_train_for_long_enough(tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ from slowstep.prove.experiment import (
     SCRIPT_ENDED,
     STOOD_STILL,
 )
+from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
-from slowstep.workflow.next_command.time_to_prove import train_longer
+from slowstep.units import format_about
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
@@ -223,7 +224,7 @@ def _before(report: ReportDict) -> str | None:
         return f"change the script: {by_hand}"
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
-        return f"{train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}"
+        return f"{_train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)
     if not untried and facts["ended_by"] != SCRIPT_ENDED:
@@ -249,3 +250,9 @@ def _what_was_missing(report: ReportDict) -> str:
 
 def _lever_rows(report: ReportDict) -> list[ExperimentRow]:
     return [row for row in report["experiments"] if row["lever"] is not None]
+
+
+def _train_longer(budget_s: float) -> str:
+    """What a script that ended too soon is to do, as a clause. The longest lead-in may take as long again as the experiment."""
+    enough = format_about(budget_s + LeadLimits().most_s)
+    return f"let the script train longer, {enough} or more (more epochs, more steps)"

@@ -21,9 +21,7 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.time_to_prove import shortest_proof_s, train_longer
 from slowstep.workflow.next_command.typed import analyze, filled_in, or_explained, prove, run, to_paste
-from slowstep.workflow.usual import USUAL_BUDGET_S
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
@@ -67,8 +65,8 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
     else:
         return None
     command = prove(to_paste(timeline.run.command), *levers)
-    longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
-    return NextStep(first=_both(diagnosis.change, _longer_to_prove(timeline, m) or longer), command=command)
+    # A script that is over before its gains are known is started again.
+    return NextStep(first=diagnosis.change, command=command)
 
 
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
@@ -162,17 +160,6 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     made = f"{format_count(m.steps.total, 'step')} in {format_duration(max(trained_ns, float(m.step_ns.sum())))}"
     lacking = ENOUGH_TIME() if m.steps.total >= enough_steps(m) else enough(m)
     return f"change {_what(m)} so that it trains for {sentence(lacking)}: it ended by itself after {made}"
-
-
-def _longer_to_prove(timeline: Timeline, m: Measurements) -> str | None:
-    """What a script is to be given that came to its end sooner than any experiment can; None where one may have been done by then."""
-    left_ns = 0.0 if _ended_by_itself(timeline, m) else _left_ns(timeline, m)
-    if _is_damaged(timeline) or left_ns is None:
-        return None
-    trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0]) + left_ns
-    if trained_ns >= shortest_proof_s(m.mean_step_ns / 1e6) * 1e9:
-        return None
-    return f"{train_longer(USUAL_BUDGET_S)}: it ended by itself after {format_duration(trained_ns)}, too soon to test a fix"
 
 
 def _was_nearly_over(timeline: Timeline, m: Measurements) -> bool:
