@@ -25,7 +25,7 @@ _, OTHERS_BACKWARD_AT_MOST = computing.LAYERS_BACKWARD.bounds
 class HeldByCall:
     """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`.
 
-    `has_backward`: whether it surely has one; a call without gradients has none, and then `share` is that of its forward.
+    `has_backward`: whether it is expected to have one; a call without gradients has none, and then `share` is that of its forward.
     """
 
     forward: float
@@ -52,11 +52,15 @@ def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
     body, backward = _shares(m)
     low, own, high = (min(share, call.share * body) for share in (call.low, call.window_share, call.high))
     weights_ns = (m.trainer.facts.graph_elements or 0) * WEIGHT_NS * max(m.trainer.backwards_per_step, 1.0)
-    others = OTHERS_BACKWARD_AT_MOST * (body - low) + weights_ns / float(m.step_ns.mean())
-    # Who has no gradients leaves backward to the others.
-    surely, most = max(backward - others, 0.0), high + backward
-    share = own + (call.share * backward if surely else 0.0)
-    return HeldByCall(forward=own, share=float(np.clip(share, low + surely, most)), low=low + surely, high=most, has_backward=surely > 0)
+    weights = weights_ns / float(m.step_ns.mean())
+
+    def left(forward: float) -> float:
+        return backward - OTHERS_BACKWARD_AT_MOST * (body - forward) - weights
+
+    # Who has no gradients leaves backward to the others, who then take no longer than others ever do.
+    has_backward, least, most = left(own) > 0, low + max(left(low), 0.0), high + backward
+    share = own + (call.share * backward if has_backward else 0.0)
+    return HeldByCall(forward=own, share=float(np.clip(share, least, most)), low=least, high=most, has_backward=has_backward)
 
 
 def _shares(m: Measurements) -> tuple[float, float]:

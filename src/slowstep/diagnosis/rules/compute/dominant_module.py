@@ -4,7 +4,7 @@ What it sees:
     Of at least 30 stacks inside the forward, at least half stand under one line of the user's own modules (the innermost of their own
     code), others under other lines, and that line holds at least a quarter of the time, on a processor with its backward. Where there
     most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation (a recurrent
-    layer is several), and that holds half of the time as far as is expected, and surely a quarter, it claims that time. Anything else is
+    layer is several), and that holds half of the time as far as is expected, and surely a tenth, it claims that time. Anything else is
     advice: a line may call a whole model.
 Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
@@ -40,6 +40,8 @@ NAME = "dominant-module"
 DOMINATES = 0.5
 # Of the training thread's time: below a quarter, halving it gains less than 1.14.
 WORTH = 0.25
+# What is surely less is worth no verdict (HEALTHY_UNATTRIBUTED of the law): too few stacks were taken to say half of a step by.
+SURELY = 0.10
 ASSUMES = "that line took less time"
 # How operations get cheaper, by what is in their name.
 SMALLER = {
@@ -59,7 +61,7 @@ def judge(m: Measurements) -> Answer:
     call = line.call
     if call is not None and call.is_one and m.compute.device == "cpu":
         held = held_by_call(m, call)
-        if held.share >= MOST_OF_STEP and held.low >= WORTH:
+        if held.share >= MOST_OF_STEP and held.low >= SURELY:
             return _one_operation(m, line, call, held)
     return _line(m, line)
 
@@ -85,7 +87,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=f"{called} in {line.function}"),
         Evidence(name="its share of the forward", value=call.share, unit="share of forward", threshold=DOMINATES),
-        Evidence(name="with its backward, at least", value=held.low, unit="share of window", threshold=WORTH),
+        Evidence(name="with its backward, at least", value=held.low, unit="share of window", threshold=SURELY),
         Evidence(name="its forward alone", value=held.forward, unit="share of window"),
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
