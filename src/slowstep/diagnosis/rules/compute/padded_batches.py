@@ -156,8 +156,8 @@ def _rows(padding: Padding) -> tuple[Evidence, ...]:
         Evidence(name="padding", value=padding.padded, unit="share of places", where=f"{where}, {padding.batches} batches"),
         Evidence(name="places of a sequence", value=padding.length, unit="places"),
         Evidence(name="its longest of a batch", value=padding.longest, unit="places"),
-        Evidence(name="places needed, batches up to their longest", value=padding.to_longest.places, unit="share of places"),
-        Evidence(name="places needed, batches by length too", value=padding.bucketed.places, unit="share of places"),
+        Evidence(name="needed up to its longest", value=padding.to_longest.places, unit="share of places"),
+        Evidence(name="needed in batches by length", value=padding.bucketed.places, unit="share of places"),
         Evidence(name="grows with the length", value=grows, unit="share of forward and backward"),
     )
 

@@ -74,7 +74,7 @@ SAMPLES_UNKNOWN = Wording(
 )
 COST_UNKNOWN = Wording(
     "cost-unknown",
-    "how much of a step would be the same for any batch size is not known, nor so whether larger batches would help: {sizes}, and {why}",
+    "it is not known how much of a step would be the same for any batch size, nor whether larger batches would help: {sizes}, and {why}",
 )
 COST_OF_FEW_SIZES = Wording(
     "cost-of-few-sizes",
