@@ -6,7 +6,6 @@ import gc
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,6 @@ if keras.config.backend() != "tensorflow":
 
 import tensorflow as tf  # noqa: E402
 
-from recorded import make_folder  # noqa: E402
-from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import constant_batch, mock_loader  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input import changing, kept, readiness  # noqa: E402
 from slowstep.levers.mock_loader import RING  # noqa: E402
@@ -35,17 +32,6 @@ pytestmark = [
 ]
 
 ASKED_FROM, ON_FROM, OFF_FROM = 3, 24, 30
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    recorder.experiment = True
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    undo = fit.HOOK.install(recorder)
-    yield recorder
-    undo()
-    recorder.stop("exit")
 
 
 class Tells(keras.Model):  # type: ignore[misc]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ if keras.config.backend() != "tensorflow":
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorded import make_folder  # noqa: E402
-from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside._train_functions import check_exchangeable  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import jit_compile as lever  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
@@ -27,17 +23,6 @@ from slowstep.record.recorder import Recorder  # noqa: E402
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
 
 X, Y = np.ones((62, 8), "f"), np.ones((62, 1), "f")
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    recorder.experiment = True
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    undo = fit.HOOK.install(recorder)
-    yield recorder
-    undo()
-    recorder.stop("exit")
 
 
 class Switching(keras.callbacks.Callback):  # type: ignore[misc]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ if keras.config.backend() != "tensorflow":
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorded import make_folder  # noqa: E402
-from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside._given import MADE_BY_KERAS  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import parallel_calls, prefetch  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input import graphs, kept  # noqa: E402
@@ -32,17 +29,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ imp
 
 PREPARED, ON, OFF, ON_AGAIN, OFF_AGAIN = 2, 22, 26, 29, 32
 Acts = dict[int, Callable[[], object]]
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    recorder.experiment = True
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    undo = fit.HOOK.install(recorder)
-    yield recorder
-    undo()
-    recorder.stop("exit")
 
 
 class Tells(keras.Model):  # type: ignore[misc]

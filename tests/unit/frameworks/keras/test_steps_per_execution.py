@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +17,9 @@ if keras.config.backend() != "tensorflow":
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import (  # noqa: E402
     _epochs,
     _grouped_function,
-    fit,
 )
 from slowstep.frameworks.keras.inside.levers import steps_per_execution as lever  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
@@ -35,17 +32,6 @@ RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.normal(size=(160, 8)).astype("f"), RANDOM.normal(size=(160, 1)).astype("f")
 # Calls after which the lever is prepared, switched on, and switched off.
 ASKED, ON, OFF = 2, 8, 12
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    recorder.experiment = True
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    undo = fit.HOOK.install(recorder)
-    yield recorder
-    undo()
-    recorder.stop("exit")
 
 
 class Follows(keras.callbacks.Callback):  # type: ignore[misc]

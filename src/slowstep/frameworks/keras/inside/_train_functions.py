@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, JAX, TENSORFLOW, TORCH, backend_name
+from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.experiment.lever import Change, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -43,6 +44,17 @@ def model_in_fit(otherwise: str) -> Any:
         raise NotApplicable(otherwise)
     if (name := backend_name()) != TENSORFLOW:
         raise NotApplicable(OTHER_BACKEND.format(_NAMES.get(name, name)))
+    return model
+
+
+def traced_model(no_fit: str, eager: str) -> Any:
+    """That model, whose train function can be exchanged for another one. Raises NotApplicable where none is, with `no_fit` where no `fit`
+    runs, and `eager` where its steps are not traced.
+    """
+    model = model_in_fit(no_fit)
+    check_exchangeable(model)
+    if model.run_eagerly or runs_functions_eagerly():
+        raise NotApplicable(eager)
     return model
 
 

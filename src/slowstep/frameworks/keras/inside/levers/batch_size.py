@@ -11,8 +11,7 @@ from slowstep.frameworks.keras.inside._batch_sizes import CountedSizes
 from slowstep.frameworks.keras.inside._epochs import epochs_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
-from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit
-from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.keras.inside._train_functions import begun, traced_model
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.levers._input.size_peaks import SizePeaks
@@ -165,10 +164,7 @@ def _joined(*parts: Any) -> Any:
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose batches one call could join."""
-    model, size = model_in_fit(NO_FIT), read_size(spec)
-    check_exchangeable(model)
-    if model.run_eagerly or runs_functions_eagerly():
-        raise NotApplicable(EAGER)
+    model, size = traced_model(NO_FIT, EAGER), read_size(spec)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)
     if (own := int(model.steps_per_execution)) != 1:

@@ -27,8 +27,7 @@ from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
 from slowstep.frameworks.keras.inside._framework import JAX, backend_name
-from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, model_in_fit, running_model
-from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.keras.inside._train_functions import begun, running_model, traced_model
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
@@ -58,10 +57,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs that XLA could compile, and does not."""
     if backend_name() == JAX and _is_compiled(running_model()):
         raise NotApplicable(COMPILED)
-    model = model_in_fit(NO_FIT)
-    check_exchangeable(model)
-    if model.run_eagerly or runs_functions_eagerly():
-        raise NotApplicable(EAGER)
+    model = traced_model(NO_FIT, EAGER)
     if model.jit_compile:
         raise NotApplicable(COMPILED)
     if not sys.modules[_TRAINER].model_supports_jit(model):

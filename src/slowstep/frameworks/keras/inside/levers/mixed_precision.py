@@ -32,10 +32,8 @@ from slowstep.frameworks.keras.inside._train_functions import (
     TrainFunction,
     TrainStep,
     begun,
-    check_exchangeable,
-    model_in_fit,
+    traced_model,
 )
-from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
@@ -111,10 +109,7 @@ def _is_other(policy: Any) -> bool:
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose layers could compute in 16 bits, and do not."""
-    model = model_in_fit(NO_FIT)
-    check_exchangeable(model)
-    if model.run_eagerly or runs_functions_eagerly():
-        raise NotApplicable(EAGER)
+    model = traced_model(NO_FIT, EAGER)
     kind = CompiledMixedPrecision if model.jit_compile else MixedPrecision
     return begun(kind(training, model, float_layers(model)))
 

@@ -28,8 +28,7 @@ from typing import Any, Final
 from slowstep.frameworks.keras.inside._epochs import epochs_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
-from slowstep.frameworks.keras.inside._train_functions import begun, check_exchangeable, having, model_in_fit
-from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.keras.inside._train_functions import begun, having, traced_model
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -62,10 +61,7 @@ def read_steps(spec: LeverSpec) -> int:
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose steps one call could make."""
-    model, steps = model_in_fit(NO_FIT), read_steps(spec)
-    check_exchangeable(model)
-    if model.run_eagerly or runs_functions_eagerly():
-        raise NotApplicable(EAGER)
+    model, steps = traced_model(NO_FIT, EAGER), read_steps(spec)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)
     own = int(model.steps_per_execution)
