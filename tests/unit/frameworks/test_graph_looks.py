@@ -23,7 +23,8 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cost_ns: int = 0) -> None:
         self.told: list[Look] = []
         self.at_ns, self._cost_ns = 1, cost_ns
-        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=self._event, note=lambda _: None)))
+        self.recorder = SimpleNamespace(event=self._event, note=lambda _: None, spent_ns=0)
+        self.looks = GraphLooks(cast(Recorder, self.recorder))
         monkeypatch.setattr(graph_looks, "now", self._now)
         monkeypatch.setattr(graph_looks, "cpu_ns", self._now)
 
@@ -101,8 +102,9 @@ def test_looks_that_take_long_are_rare(monkeypatch):
 
     seen = [len(watched.round(lambda: net(torch.ones(2, 8)).sum())) for _ in range(10)]
 
-    # Each takes a five-hundredth of some seconds.
+    # Each takes a five-hundredth of some seconds, which is what recording costs.
     assert 1 <= sum(seen) <= 4
+    assert watched.recorder.spent_ns >= sum(seen) * 6_000_000
 
 
 def test_a_loss_without_a_graph_is_passed_over(monkeypatch):

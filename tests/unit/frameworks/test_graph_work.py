@@ -209,7 +209,7 @@ class Looked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, elapsed_ns: int = 10**9, cost_ns: int = 0) -> None:
         self.noted: list[dict[str, Any]] = []
         self.at_ns, self._elapsed_ns, self._passes = 1, elapsed_ns, 0
-        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=lambda *_: None, note=self.noted.append)))
+        self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=lambda *_: None, note=self.noted.append, spent_ns=0)))
         monkeypatch.setattr(graph_looks, "now", lambda: self.at_ns)
         clock = itertools.count(1, cost_ns)
         monkeypatch.setattr(graph_looks, "cpu_ns", lambda: next(clock))

@@ -89,7 +89,7 @@ class GraphLooks:
             self._note_work(nodes if is_measured else set(), (len(nodes), max(elements, 0), max(values, 0)), began_ns)
             if is_whole and self._tables is not None:
                 self._tables.look(nodes)
-        self._spent_ns += cpu_ns() - began_cpu_ns
+        self._spend(cpu_ns() - began_cpu_ns)
         if not self._bears(0, began_ns):
             self._left = 0
 
@@ -117,7 +117,11 @@ class GraphLooks:
         if self._tables is not None and self._tables.is_open:
             began_cpu_ns = cpu_ns()
             self._tables.ended()
-            self._spent_ns += cpu_ns() - began_cpu_ns
+            self._spend(cpu_ns() - began_cpu_ns)
+
+    def _spend(self, ns: int) -> None:
+        self._spent_ns += ns
+        self._recorder.spent_ns += ns
 
 
 def _are_alike(size: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
