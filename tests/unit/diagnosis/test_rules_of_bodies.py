@@ -85,7 +85,9 @@ def of_update(ms: float, *, each_us: float = 7.0, **change: Any) -> Measurements
     return in_bodies(note, lines(40, each_us, OWN), ledger={UPDATE: ms}, own_update=replace(OF_SMALL, **change))
 
 
-@pytest.mark.parametrize(("ms", "left"), [(1.6, 0.43), (12.0, 0.10)], ids=["36 us a tensor", "270 us a tensor"])
+@pytest.mark.parametrize(
+    ("ms", "left"), [(0.9, 0.43), (1.6, 0.2074), (12.0, 0.10)], ids=["20 us a tensor", "36 us, which nothing was measured of", "270 us"]
+)
 def test_what_an_update_of_small_tensors_gains_at_once_is_what_was_measured(ms, left):
     m = of_update(ms)
 

@@ -6,6 +6,7 @@ tensor can be done for a stack of all that have its shape, or on lists of tensor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,8 +37,8 @@ GAINS_BY_FUSING = ("Adam", "AdamW", "Adagrad")
 # What was measured of loops over tensors: those of up to so many elements, and so many of them.
 MOST_ELEMENTS = 1024
 FEWEST_TENSORS = 20
-# Updates that took a loop up to 21 us a tensor, and 99 us and more: in the middle between both.
-LONG_NS = 45_000.0
+# Updates that took a loop up to so much for a tensor, and so much and more. Between them nothing was measured.
+SHORT_NS, LONG_NS = 21_000.0, 99_000.0
 # Of the loop's time, by lines that dispatch a few operations. Others hold an operation's own work, which is the same for a stack.
 FEWEST_SHORT = 0.9
 MOST_OF_UPDATE = 0.5
@@ -166,11 +167,18 @@ def left_at_once(own: OwnUpdate, each_ns: float) -> LeftAtOnce | None:
     """What is left of a loop that takes so long for each tensor. Tensors of another shape are another stack, with all of its operations."""
     if own.elements is None or own.elements > MOST_ELEMENTS or not own.shapes or (own.tensors or 0) < FEWEST_TENSORS:
         return None
-    found = updating.LONG_AT_ONCE if each_ns >= LONG_NS else updating.AT_ONCE
-    low, high = found.bounds
     more = (own.shapes - 1) / (own.tensors or 1)
-    left = LeftAtOnce(*(min(share + more, 1.0) for share in (found.value, low, high)))
+    left = LeftAtOnce(*(min(share + more, 1.0) for share in _left(each_ns)))
     return left if left.expected < 1 else None
+
+
+def _left(each_ns: float) -> tuple[float, float, float]:
+    """As expected, at least and at most, of a loop that takes so long for each tensor of one shape."""
+    short, long = updating.AT_ONCE, updating.LONG_AT_ONCE
+    if SHORT_NS < each_ns < LONG_NS:
+        return math.sqrt(short.value * long.value), long.bounds[0], short.bounds[1]
+    found = short if each_ns <= SHORT_NS else long
+    return found.value, *found.bounds
 
 
 def _part_of_updates(m: Measurements, own: OwnUpdate) -> float:
