@@ -193,14 +193,16 @@ class LaterStarts:
 
     def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
         """A start that measured nothing, in which no lever was on: what was known before stands. None was made where `later` is None."""
+        ending = None if later is None else surely_ended(later)
+        if ending is not None and ending.problem:
+            why = HAD_TO_END.format(problem=ending.problem)
         if why is not None:
             self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
-        if later is None:
+        if later is None or ending is None:
             start = ScriptStart(updates=0, rounds=0, came_to_its_end=False, reason=why)
             return replace(before, goes_on=False, ended_by=ended_by, starts=(*before.starts, start))
-        ending = surely_ended(later)
         ended_by = INTERRUPTED if ending.interrupted else CUT_SHORT if ending.problem else ended_by
-        start = ScriptStart(updates=later.updates, rounds=0, came_to_its_end=ending.exit_code == 0, reason=ending.problem or why)
+        start = ScriptStart(updates=later.updates, rounds=0, came_to_its_end=ending.exit_code == 0, reason=why)
         return replace(before, goes_on=False, ended_by=ended_by, ending=ending, starts=(*before.starts, start), walked=later)
 
 

@@ -172,6 +172,13 @@ def test_a_healthy_script_that_came_to_its_end_before_any_lever_was_tested_has_n
     assert after_experiment(report, ()).command == "slowstep prove --all train.py"
 
 
+def test_why_a_script_was_not_started_again_is_said_beside_what_helps() -> None:
+    report, why = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None}), "came to nothing (no room for a sandbox)"
+    report["run"]["experiment"] |= {"ended_by": "script ended", "exit_code": 0, "starts": [{"reason": None}, {"reason": why}]}
+
+    assert str(after_experiment(report, ()).first).endswith(f"before a lever was tested, and start 2 {why}")
+
+
 @pytest.mark.parametrize(("state", "command"), [("bottleneck", "slowstep explain serial-loader"), ("undetermined", None)])
 def test_a_bottleneck_is_explained_where_no_other_start_would_tell_more(state: str, command: str | None) -> None:
     report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})

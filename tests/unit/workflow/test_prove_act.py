@@ -31,7 +31,7 @@ from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
-from slowstep.workflow.prove_starts import FAILED, IN_PLACE, NO_ROUND, NOT_STARTED, NOT_WARM, OWN_LOSS, TOO_SLOW
+from slowstep.workflow.prove_starts import FAILED, HAD_TO_END, IN_PLACE, NO_ROUND, NOT_STARTED, NOT_WARM, OWN_LOSS, TOO_SLOW
 from slowstep.workflow.usual import longer_budget_s
 from staged_training import Stage, StagedTraining
 
@@ -699,6 +699,15 @@ def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_
     first, second = ended.report["run"]["experiment"]["starts"]
     assert (first["rounds"], first["reason"]) == (5, None)
     assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, NOT_WARM)
+
+
+def test_why_a_later_start_had_to_be_ended_is_said_as_it_is_kept(tmp_path):
+    full = {"problem": "the disk is nearly full", "trains_at_s": None}
+    ended, _, told = acted_later(tmp_path / "r", short(5), short(1, **full))
+
+    why = HAD_TO_END.format(problem=full["problem"])
+    assert ended.report["run"]["experiment"]["starts"][-1]["reason"] == why
+    assert any(why in line for line in told.lines)
 
 
 def test_a_lever_that_was_given_up_is_left_out_of_later_starts(tmp_path):

@@ -224,7 +224,7 @@ def _before(report: ReportDict) -> str | None:
         return f"change the script: {by_hand}"
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
-        return f"{_train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}"
+        return f"{_train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}{_why_no_other_start(facts)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)
     if not untried and facts["ended_by"] != SCRIPT_ENDED:
@@ -246,6 +246,13 @@ def _is_too_short(report: ReportDict) -> bool:
 
 def _what_was_missing(report: ReportDict) -> str:
     return "a lever was tested" if ended_untried(report) else "the gains were known"
+
+
+def _why_no_other_start(facts: Mapping[str, Any]) -> str:
+    """Why it was not started again, where a later start was the last for a reason of its own."""
+    starts = facts.get("starts") or ()
+    reason = starts[-1].get("reason") if starts else None
+    return f", and start {len(starts)} {reason}" if reason else ""
 
 
 def _lever_rows(report: ReportDict) -> list[ExperimentRow]:

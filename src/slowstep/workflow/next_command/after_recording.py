@@ -44,7 +44,7 @@ def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis
     return or_explained(step, state=diagnosis.verdict.state, rule=diagnosis.verdict.rule)
 
 
-def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
+def _can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
     """Whether a lever tries the fix of the bottleneck or bounds it, in a training that can be run again by its command, alone."""
     named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
     return named is not None and bool(named.fixes[0].lever or named.fixes[0].bounded_by) and _can_run_again(timeline, m)
@@ -58,7 +58,7 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
 
 def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep | None:
     """The experiment that measures the fix, or tells what is open; None where none does."""
-    if can_be_proved(timeline, m, diagnosis):
+    if _can_be_proved(timeline, m, diagnosis):
         levers: tuple[str, ...] = ()
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         levers = ("--levers", diagnosis.telling)
