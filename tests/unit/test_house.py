@@ -249,3 +249,11 @@ def test_no_test_of_a_rule_makes_a_recording():
     assert {path.stem: makers for path in tests if (makers := _reached(path.stem, imports) & RECORDING_MAKERS)} == {}
     # As one that does, of measurements that only an analysis can make.
     assert _reached("judged_recordings", imports) >= {"made_recordings"}
+
+
+def test_what_make_check_leaves_out_is_there():
+    rows = (TESTS.parent / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    [named] = [row.partition(":=")[2].split() for row in rows if row.startswith("WHOLE :=")]
+
+    assert named
+    assert [path for path in named if not (TESTS / path).exists()] == []

@@ -152,8 +152,8 @@ def _stage_of_producers(m: Measurements) -> str:
 
 
 def unknown_gain(assumes: str, *, because: Reason | None = None, share: float | None = None) -> Gain:
-    """A gain that cannot be predicted, with the assumption that it rests on, and why it cannot; no more than if the `share` of the window
-    that surely is all of it cost nothing.
+    """A gain that cannot be predicted, with the assumption that it rests on, and why it cannot; and what it would be if the
+    `share` of the window that is expected to be all of it cost nothing.
     """
     headroom = 1 / (1 - share) if share is not None and share < 1 else None
     return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=because, headroom=headroom)

@@ -33,7 +33,7 @@ UNKNOWN_IS_LARGER = Wording(
 )
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
 GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time{bound}); {remedy}")
-AT_MOST = Wording("at-most", ", so {headroom:ratio} at most")
+IF_NOTHING = Wording("if-nothing", ": {headroom:ratio} if that cost nothing")
 WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage:stage}, ")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:ratio}) may be nothing; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage:stage}, {demand}")
@@ -220,7 +220,7 @@ def of_unknown_gain(answers: Answers) -> Finding | None:
 def gain_not_known(finding: Finding, remedy: str, whole: Reason | None = None) -> Reason:
     """That it is not known what fixing the finding would gain, with the most where that is; `remedy` says what would tell."""
     headroom = finding.gain.headroom
-    bound = None if headroom is None else AT_MOST(headroom=headroom)
+    bound = None if headroom is None else IF_NOTHING(headroom=headroom)
     return GAIN_NOT_KNOWN(rule=finding.rule, whole=whole, share=finding.share, bound=bound, remedy=remedy)
 
 

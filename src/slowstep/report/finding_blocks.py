@@ -126,7 +126,7 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     if measured is not None:
         return f"{_measured_as(measured)} {format_ratio(measured['value'])} measured"
     if predicted is None and not provisional and (headroom := gain.get("headroom")) is not None:
-        return f"gain unknown, at most {format_ratio(headroom)}"
+        return f"gain unknown, {format_ratio(headroom)} if it cost nothing"
     if predicted is None:
         return "provisional" if provisional else "gain unknown"
     return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"

@@ -30,6 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
 from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -40,8 +41,6 @@ NAME = "dominant-module"
 DOMINATES = 0.5
 # Of the training thread's time: below a quarter, halving it gains less than 1.14.
 WORTH = 0.25
-# What is surely less is worth no verdict (HEALTHY_UNATTRIBUTED of the law): too few stacks were taken to say half of a step by.
-SURELY = 0.10
 ASSUMES = "that line took less time"
 # How operations get cheaper, by what is in their name.
 SMALLER = {
@@ -61,7 +60,7 @@ def judge(m: Measurements) -> Answer:
     call = line.call
     if call is not None and call.is_one and m.compute.device == "cpu":
         held = held_by_call(m, call)
-        if held.share >= MOST_OF_STEP and held.low >= SURELY:
+        if held.share >= MOST_OF_STEP and held.low >= HEALTHY_UNATTRIBUTED:
             return _one_operation(m, line, call, held)
     return _line(m, line)
 
@@ -86,8 +85,9 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
     backward = ", with its backward," if held.has_backward else ""
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=f"{called} in {line.function}"),
-        Evidence(name="its share of the forward", value=call.share, unit="share of forward", threshold=DOMINATES),
-        Evidence(name="with its backward, at least", value=held.low, unit="share of window", threshold=SURELY),
+        Evidence(name="its share of the forward", value=call.share, unit="share of forward"),
+        Evidence(name=OF_TIME[held.has_backward], value=held.share, unit="share of window", threshold=MOST_OF_STEP),
+        Evidence(name="that is at least", value=held.low, unit="share of window", threshold=HEALTHY_UNATTRIBUTED),
         Evidence(name="its forward alone", value=held.forward, unit="share of window"),
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
@@ -109,8 +109,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
 
 
 def _smaller(call: ForwardCall) -> str:
-    said = (call.operation or call.name or "").lower()
-    return next((way for name, way in SMALLER.items() if name.lower() in said), CHEAPER)
+    return next((way for name, way in SMALLER.items() if name in (call.operation or "")), CHEAPER)
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "trainer", "training"), judge=judge)

@@ -4,11 +4,11 @@ What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
     optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
-    backward. Where the graphs of backward passes were looked at, the lower bound also has what their elements and products take no part
-    of, and a quarter of that for forward; not where a loop over the samples may have made them, nor where an operation's work is not
-    known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the
-    graph take at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
-    least half of the steps, and at least half of its kernels are shorter than their launch.
+    backward. Where the graphs of backward passes were looked at, the lower bound also has what their elements and products take no part of,
+    and as little beside it for forward as was ever measured (an eighth); not where a loop over the samples may have made them, nor where an
+    operation's work is not known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call and
+    the operations of the graph take at least and at most, which its trace has told the number of. In a profiler's trace: the device waits
+    for launches for at least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
