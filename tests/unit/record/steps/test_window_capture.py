@@ -171,7 +171,7 @@ def test_steps_that_take_too_long_are_given_up_while_they_last(capture, profiler
     monkeypatch.setattr(window_capture, "LONGEST_S", 0.05)
 
     train(capture, last=2)
-    assert capture._ended.wait(10)
+    capture._timer.join(10)
     train(capture)
 
     assert ("stop", False) in profiler.calls
