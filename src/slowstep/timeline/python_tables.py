@@ -113,6 +113,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("line_ns", pl.Int64, "time in it and in what it called"),
             column("counting_ns", pl.Int64, "what of line_ns, each time, counting itself has added", nullable=True),
             column("complete", pl.Boolean, "whether lines were counted to the end of that stretch", nullable=True),
+            column("operations", pl.Int64, "calls, arithmetic, comparisons and indices on it: no fewer than of tensors", nullable=True),
         ),
     ),
     Table(

@@ -17,6 +17,7 @@ import polars as pl
 from slowstep.analyses.python.calls import Key
 from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing, is_library
 from slowstep.analyses.python.often_lines import OFTEN, OwnParts, ns_left, share_of_often
+from slowstep.analyses.python.short_operations import CalledInRounds, each_operation_ns
 from slowstep.analyses.python.timed_bodies import Lengthened
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
@@ -52,6 +53,7 @@ class HotLoop:
     line: int
     runs: int  # of that line in one step, at least
     line_ns: float  # each time
+    operation_ns: float | None  # of each operation that its lines may do; None where these are not known
     bodies: int
     share: float
     low: float
@@ -75,7 +77,9 @@ def find_hot_loop(
     called, edges = (_of_bodies(timeline, table, process) for table in ("called", "call_edges"))
     held_ns = held_by_functions(calls, edges, _is_long_operation)
     own_parts = OwnParts(calls, edges, lines)
-    loop = max(_loops(lines, called, held_ns, own_parts, apart), key=lambda loop: loop.held_ns, default=None)
+    own_ns = {key: held.own + held.in_libraries for key, held in held_ns.items()}
+    in_rounds = CalledInRounds(calls, edges, lines, own_ns, LONGEST_NS)
+    loop = max(_loops(lines, called, held_ns, own_parts, in_rounds, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
     name = enclosing(loop.frame.function)
@@ -89,8 +93,9 @@ def find_hot_loop(
         file=loop.frame.file,
         first_line=loop.frame.first_line,
         line=int(loop.often["line"][0]),
-        runs=int(loop.often["count"].max()),  # type: ignore[arg-type]
+        runs=int(loop.often["count"][0]),
         line_ns=loop.each_ns,
+        operation_ns=None if loop.often["operations"].has_nulls() else each_operation_ns(loop.often),
         bodies=int(calls["stretches"][0]),
         share=share,
         low=low,
@@ -212,7 +217,12 @@ def _is_long_operation(callee: Timed) -> bool:
 
 
 def _loops(
-    lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, PythonTime], own_parts: OwnParts, apart: frozenset[tuple[str, int]]
+    lines: pl.DataFrame,
+    called: pl.DataFrame,
+    held_ns: dict[Key, PythonTime],
+    own_parts: OwnParts,
+    in_rounds: CalledInRounds,
+    apart: frozenset[tuple[str, int]],
 ) -> Iterator[_Loop]:
     # A function that had begun before the body is not among the timed: it has what they leave.
     left = PythonTime(own_parts.left_ns)
@@ -225,14 +235,15 @@ def _loops(
         if often.is_empty() or is_library(frame) or (frame.file, frame.first_line) in apart:
             continue
         each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())
-        if each_ns <= LONGEST_NS:
+        if each_operation_ns(often) <= LONGEST_NS:
             held = held_ns.get((file, name, first), left)
             # Of what it calls, the part of those lines: the others may call the model.
             part = share_of_often(rows, most) or 0.0
             # Calls that have not ended are not known, nor are those in updates.
             has_ended = bool(calls_of.get((file, name, first), 0)) or rows["complete"].fill_null(value=True).all()
             own = held.own * own_parts.of((file, name, first), rows, most, has_ended=has_ended)
-            yield _Loop(frame, own + part * held.in_libraries, held.own - own, often, each_ns)
+            rounds = in_rounds.ns((file, name, first))  # type: ignore[arg-type]
+            yield _Loop(frame, own + part * held.in_libraries + rounds, held.own - own, often, each_ns)
 
 
 def untimed_shares(

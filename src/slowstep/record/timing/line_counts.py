@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from slowstep.record.framework import Framework
 from slowstep.record.timing.called import CallCounter
+from slowstep.record.timing.line_operations import operations_by_line
 from slowstep.record.timing.tracebacks import PACKAGE
 
 # Functions of the user's with less than this share of a body (without its backward) or gap are not counted.
@@ -150,10 +151,21 @@ class _Counter:
         return [ns / n for n, ns in self._found.values()]
 
     def result(self) -> dict[str, Any]:
-        """Lines by time: how often each ran and ns in it, the counting's own time of a line left in; `complete` where none was left out."""
+        """Lines by time: how often each ran, ns in it, the counting's own time of a line left in, and how many operations it may do;
+        `complete` where none was left out.
+        """
         rows = sorted(self._found.items(), key=lambda row: -row[1][1])[:MOST_WRITTEN]
+        operations = {code: operations_by_line(code) for code in {code for (code, _), _ in rows}}
         lines = [
-            {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, "line": line, "count": n, "ns": ns}
+            {
+                "file": code.co_filename,
+                "function": code.co_qualname,
+                "first_line": code.co_firstlineno,
+                "line": line,
+                "count": n,
+                "ns": ns,
+                "operations": operations[code][line],
+            }
             for (code, line), (n, ns) in rows
         ]
         return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}

@@ -125,7 +125,9 @@ def _builtins_fit(note: NoteLine) -> bool:
 
 
 def _lines_fit(note: NoteLine) -> bool:
-    return _rows_fit(note.get("lines"), ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
+    rows: Any = note.get("lines")
+    fits = _rows_fit(rows, ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
+    return fits and all(row.get("operations") is None or is_of(row["operations"], int) for row in rows)
 
 
 def _gap_lines_fit(note: NoteLine) -> bool:

@@ -163,7 +163,7 @@ def _batch_forms(process: int, notes: NoteLines) -> pl.DataFrame:
 def _lines(process: int, notes: NoteLines) -> pl.DataFrame:
     keys = ("file", "function", "first_line", "line", "count", "ns")
     rows = [
-        (process, _kind(note), *(line[key] for key in keys), note.get("counting_ns"), note.get("complete"))
+        (process, _kind(note), *(line[key] for key in keys), note.get("counting_ns"), note.get("complete"), line.get("operations"))
         for note in notes.of("lines")
         for line in note["lines"]
     ]

@@ -2,14 +2,16 @@
 
 What it sees:
     Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 20
-    times in a call, 20 us or less each time, and such lines hold at least 3 % of the window, with those operations of torch that they
-    call as often and as briefly. A function that fills lists in a loop and calls one operation with them is weighed by those lines alone.
+    times in a call, and takes 20 us or less for each operation that it may do (a call, arithmetic, a comparison, an index). Such lines hold
+    at least 3 % of the window, with those operations of torch and functions of the user's that they call as often and as briefly. A
+    function that fills lists in a loop and calls one operation with them is weighed by those lines alone.
 Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
 How the gain is predicted:
     r is 95 % of those lines' time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worst, all of
-    it at best), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
+    it at best); where their operations take longer than 4 us each, no more than that (2 us at worst), for the rest is their own work. And
+    95 % of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
     layers takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations
     take: twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most;
     at best by that share, at worst nothing. B is what the loader's workers need per step. Of an optimizer of the script's own, r is what
@@ -87,8 +89,9 @@ def judge(m: Measurements) -> Answer:
     if share * loop.share < CLAIM:
         return None
     of_backward, at_most = _of_backward(m, loop, body)
-    removed = (body * loop.share + of_backward) * (1 - LEFT)
-    low_ns, high_ns = body * loop.low * (1 - LEFT_PESSIMISTIC), body * loop.high + at_most
+    spared, least = (_spared(loop, each_ns) for each_ns in (computing.LOOP_OPERATION.value, computing.LOOP_OPERATION.bounds[0]))
+    removed = (body * loop.share + of_backward) * spared * (1 - LEFT)
+    low_ns, high_ns = body * loop.low * least * (1 - LEFT_PESSIMISTIC), body * loop.high + at_most
     counterfactual = (
         at_once(m, loop, UNKNOWN_OF_UPDATE)
         if loop.in_update
@@ -114,15 +117,28 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _spared(loop: HotLoop, each_ns: float) -> float:
+    """Of its time, 0 to 1, what is no operation's own work, where whole tensors spare so long for each that a line may do."""
+    return 1.0 if loop.operation_ns is None else min(each_ns / loop.operation_ns, 1.0)
+
+
 def _evidence(m: Measurements, loop: HotLoop, where: str, share: float) -> tuple[Evidence, ...]:
     return (
         _named_as(loop, where),
         Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
         Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
-        Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
+        *_each_time(loop),
         timed_in(m, loop.bodies, STEPS),
         Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
     )
+
+
+def _each_time(loop: HotLoop) -> tuple[Evidence, ...]:
+    longest = LONGEST_NS / 1e3
+    if loop.operation_ns is None:
+        return (Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=longest),)
+    operation = Evidence(name="each of its operations", value=loop.operation_ns / 1e3, unit="us", threshold=longest)
+    return (Evidence(name="each time", value=loop.line_ns / 1e3, unit="us"), operation)
 
 
 def _is_top(loop: HotLoop) -> bool:
