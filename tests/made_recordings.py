@@ -143,6 +143,7 @@ class Writer:
     lines: list[dict[str, Any]] = field(default_factory=list)
     names_gradients: set[str] = field(default_factory=set)  # functions that do
     hands_over: set[str] = field(default_factory=set)  # functions that name what hands something to another thread
+    calling: dict[tuple[Any, ...], str] = field(default_factory=dict)  # what is called in the line of a frame, as it is written
     _frames: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
 
@@ -159,7 +160,8 @@ class Writer:
                 file, function, first, line = frame
                 place = {"file": file, "function": function, "first_line": first, "line": line}
                 told = {"gradients": function in self.names_gradients, "hands_over": function in self.hands_over}
-                self.lines.append({"kind": "frame", "id": self._frames[frame], **place, **told})
+                call = {"column": 8, "called": self.calling[frame]} if frame in self.calling else {}
+                self.lines.append({"kind": "frame", "id": self._frames[frame], **place, **told, **call})
             ids.append(self._frames[frame])
         key = tuple(ids)
         if key not in self._stacks:

@@ -1,29 +1,37 @@
 """Functions that are called to write a checkpoint: what else such a function does (fsync, a rename, a copy) is the checkpoint's too.
 
-A function is for what it does most: where checkpoints are written within it for at least half of its time, all of it is theirs. How long
-they took is exact; within which function the loop called, stacks that were taken meanwhile tell.
+A function is for what it does most: where checkpoints are written within it for at least half of its time, all of it is theirs; waiting
+until that is on the disk under its last name is writing too. How long they took is exact; within which function the loop called, and what
+that did besides, stacks tell.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from slowstep.analyses.after_update.gap_parts import GapParts
 from slowstep.analyses.ledger.saves import find_writes
-from slowstep.analyses.python.functions import Stacks, inside
+from slowstep.analyses.python.functions import Stacks, inside, is_library
 from slowstep.analyses.python.loop import called_from_loop
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import Part, PartKind
-from slowstep.timeline.intervals import union
+from slowstep.timeline.intervals import Ints, union
+from slowstep.timeline.timeline import Frame
 
 # Fewer stacks say too little of where checkpoints are written: the share of one among 5 has a 90 % interval of 1 % to 66 %.
 FEWEST_STACKS = 5
 # Of a function's time.
 MOST = 0.5
+# Calls and modules that bring what was written to the disk, and to where it belongs.
+TO_DISK = re.compile(r"(?:^|\.)(?:fsync|fdatasync|sync|flush)$|^(?:os\.)?(?:replace|rename|renames|link)$")
+MOVING = re.compile(r"[/\\]shutil\.py$")
 
 _Counted = TypeVar("_Counted", int, float, Floats)
 
@@ -32,7 +40,12 @@ def with_saving_functions(named: GapParts, trainer: Trainer, steps: Steps, stack
     """The parts of gaps, with functions that are for checkpoints in the stage of these; and what share of the writing is within each."""
     written_ns = _written_ns(trainer, steps, stacks)
     own_ns = _summed({part: float(ns.sum()) for part, ns in named.ns.items()}, {part: _saving(part) for part in named.ns})
-    found = {part for part, written in written_ns.items() if part in own_ns and written >= MOST * (written + own_ns[part])}
+    to_disk = _to_disk(trainer, steps, stacks, written_ns)
+    found = {
+        part
+        for part, written in written_ns.items()
+        if part in own_ns and written + to_disk[part] * own_ns[part] >= MOST * (written + own_ns[part])
+    }
     if not found:
         return named, {}
     staged = {part: _saving(part) for part in {*named.ns, *named.stacks, *named.timed} if _saving(part) in found}
@@ -51,8 +64,7 @@ def _summed(rows: Mapping[Part, _Counted], staged: Mapping[Part, Part]) -> dict[
 
 def _written_ns(trainer: Trainer, steps: Steps, stacks: Stacks) -> dict[Part, float]:
     """How long checkpoints were written within each function or lines that the loop calls, by what would be that function's part."""
-    writes = find_writes(trainer, steps)
-    start, end = union(writes["start_ns"].to_numpy(), writes["end_ns"].to_numpy())
+    start, end = _writing(trainer, steps)
     taken = stacks.paths(inside(stacks, start, end).tolist())
     whole = sum(weight for weight, _ in taken)
     if len(taken) < FEWEST_STACKS or whole <= 0:
@@ -63,6 +75,36 @@ def _written_ns(trainer: Trainer, steps: Steps, stacks: Stacks) -> dict[Part, fl
         if called is not None:
             found[_saving(called.part("", trainer.facts.script))] += weight / whole * float((end - start).sum())
     return dict(found)
+
+
+def _writing(trainer: Trainer, steps: Steps) -> tuple[Ints, Ints]:
+    """When checkpoints were written."""
+    writes = find_writes(trainer, steps)
+    return union(writes["start_ns"].to_numpy(), writes["end_ns"].to_numpy())
+
+
+def _to_disk(trainer: Trainer, steps: Steps, stacks: Stacks, among: Iterable[Part]) -> dict[Part, float]:
+    """Of what each of these functions does beside the writing, the share that brings it to the disk, by stacks."""
+    whole, to_disk = dict.fromkeys(among, 0.0), dict.fromkeys(among, 0.0)
+    if not whole:
+        return {}
+    beside = np.ones(stacks.stack.size, dtype=np.bool_)
+    beside[inside(stacks, *_writing(trainer, steps))] = False
+    kinds, which = np.unique(stacks.stack[beside], return_inverse=True)
+    for kind, weight in zip(kinds.tolist(), np.bincount(which, weights=stacks.weight_ns[beside]).tolist(), strict=True):
+        path = stacks.frames.get(kind, ())
+        called = called_from_loop(path, trainer.way_to_update, trainer.loops_beside) if path else None
+        part = None if called is None else _saving(called.part("", trainer.facts.script))
+        if part is not None and part in whole:
+            whole[part] += weight
+            to_disk[part] += weight if _brings_to_disk(path[-1]) else 0.0
+    return {part: to_disk[part] / weight if weight else 0.0 for part, weight in whole.items()}
+
+
+def _brings_to_disk(frame: Frame) -> bool:
+    if is_library(frame):
+        return bool(MOVING.search(frame.file))
+    return frame.call is not None and frame.call.name is not None and bool(TO_DISK.search(frame.call.name))
 
 
 def _saving(part: Part) -> Part:

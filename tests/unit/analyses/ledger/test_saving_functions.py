@@ -34,11 +34,15 @@ def _measured(
     logs: int = 0,
     loop_saves: int = 0,
     stacks: int | None = None,
+    calls: str | None = None,
 ) -> Measurements:
     """A hundred steps of 20 ms, after each fifth of which what the loop called writes for `save` ms, and does something else for `rest`
-    (first where it is `before`) and `logs`; the loop itself writes for `loop_saves`. Of the writes only so many `stacks` are taken.
+    (first where it is `before`), in what it `calls`, and `logs`; the loop itself writes for `loop_saves`. Of the writes only so many
+    `stacks` are taken.
     """
     events = Events(folder)
+    if calls is not None:
+        events.trainer.calling[called[-1]] = calls
     events.loader()
     writing, beside, logging, own = (
         events.trainer.stack([LOOP, *frames]) for frames in ((*called, TORCH_SAVE), called, (*called, LOGGING), (TORCH_SAVE,))
@@ -117,6 +121,13 @@ def test_few_stacks_tell_nobody_who_writes(tmp_path, stacks, is_known):
 @pytest.mark.parametrize(("save", "is_for_it"), [(45, False), (55, True)])
 def test_a_function_is_for_what_it_does_half_of_its_time(tmp_path, save, is_for_it):
     m = _measured(tmp_path, (SNAPSHOT,), save=save, rest=100 - save)
+
+    assert (PartKind.SAVING_FUNCTION in _parts(m, "store")) is is_for_it
+
+
+@pytest.mark.parametrize(("calls", "is_for_it"), [("os.fsync", True), ("f.flush", True), ("self.draw", False), (None, False)])
+def test_what_brings_a_checkpoint_to_the_disk_is_writing(tmp_path, calls, is_for_it):
+    m = _measured(tmp_path, (SNAPSHOT,), save=45, rest=55, calls=calls)
 
     assert (PartKind.SAVING_FUNCTION in _parts(m, "store")) is is_for_it
 
