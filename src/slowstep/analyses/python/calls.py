@@ -22,6 +22,8 @@ PART_SHARE = 0.1
 FETCH_FILE, COLLATE = code(Code.FETCH), code(Code.HOOK_OF_COLLATE)
 
 Key = tuple[str, str, int]  # file, function, first line
+# Stands for what asks for a batch, and is none of the timed functions.
+REQUEST: Key = ("", "next", 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,11 +83,24 @@ def dominant_of_fetch(tree: CallTree, share: float) -> TimedFunction | None:
     Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
     """
     roots = [key for key in tree.total_ns if FETCH_FILE.search(key[0]) and key[1].endswith("fetch")]
+    if not roots:
+        return _dominant_of_requests(tree, share)
     whole = sum(tree.total_ns[root] - _collating(tree, root) for root in roots)
-    if not roots or whole <= 0:
+    if whole <= 0:
         return None
     root = max(roots, key=lambda key: tree.total_ns[key])
     return _deepest(tree, root, whole, share) or _deepest_of_library(tree, root, whole, share)
+
+
+def _dominant_of_requests(tree: CallTree, share: float) -> TimedFunction | None:
+    """The same of requests that no loader of the framework's makes batches for: from whatever `next()` has called."""
+    called: dict[Key, float] = defaultdict(float)
+    for callees in tree.callees.values():
+        for key, ns in callees.items():
+            called[key] += ns
+    first = {key: ns - called[key] for key, ns in tree.total_ns.items() if ns > called[key]}
+    whole = sum(first.values())
+    return _deepest(replace(tree, callees={**tree.callees, REQUEST: first}), REQUEST, whole, share) if whole > 0 else None
 
 
 def dominant_within(tree: CallTree, root: Key, share: float) -> TimedFunction | None:

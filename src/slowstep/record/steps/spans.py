@@ -14,9 +14,10 @@ from slowstep.record.attributes import held_by
 from slowstep.record.hook import RECORDS_WAITS
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
+from slowstep.record.steps.request_calls import RequestCalls
 from slowstep.record.timing.batches import samples_in
 from slowstep.record.timing.tracebacks import hide_own_frames
-from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, READY_UNKNOWN, SPAN, WAIT
+from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, PROFILED, READY_UNKNOWN, SPAN, WAIT
 from slowstep.stages import STAGES
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class RecordedWaits(Iterator[T]):
         self._recorder = recorder
         self._batches = batches
         self._mark, _ = build_marks(recorder)
+        self._calls = recorder.shared(RequestCalls)
+        # How long the last request took that nobody else looks into.
+        self._last_ns = 0
         self._count = 0
         self._lent: tuple[int, int, int, int] | None = None
         self._number = new_number()
@@ -97,9 +101,12 @@ class RecordedWaits(Iterator[T]):
         for told in recorder.before_waits:
             told()
         t0 = now()
+        timed = outer is None and self._calls.begin(t0, self._last_ns)
         try:
             batch = next(self._batches)
         except BaseException as error:  # passed on: the end of the data, the user's own error, or Ctrl-C
+            if timed:
+                self._calls.end(now(), keep=False)
             me.borrower = outer
             ended = isinstance(error, self.ends)
             if not ended:
@@ -113,20 +120,23 @@ class RecordedWaits(Iterator[T]):
         me.borrower = outer
         try:
             t1 = now()
-            self._record(batch, t0, t1, before, outer)
+            if timed:
+                self._calls.end(t1, keep=self._lent is None)
+            self._record(batch, t0, t1, before, outer, PROFILED * timed)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch
 
-    def _record(self, batch: Any, t0: int, t1: int, before: _Reading | None, outer: Any) -> None:
+    def _record(self, batch: Any, t0: int, t1: int, before: _Reading | None, outer: Any, flags: int) -> None:
         """What came; `outer` is the wait that this one is inside of, if it is: they are one, and are written once."""
         is_lent = self._lent is not None
+        self._last_ns = 0 if is_lent else t1 - t0
         number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
         self._count += 1
         found = self.samples_of(batch)
         me = self._recorder.local.me
         if before is not None and not is_lent:
-            self._record_fetch(me, t0, t1, index, before)
+            self._record_fetch(me, t0, t1, index, before, flags)
         samples = samples if found < 0 else found
         if outer is None:
             self._recorder.event(WAIT, t0, t1, number, index, samples, 0, ready)
@@ -143,13 +153,13 @@ class RecordedWaits(Iterator[T]):
         """How many a batch has; -1 where that is not known."""
         return samples_in(batch)
 
-    def _record_fetch(self, me: ThreadState, t0: int, t1: int, index: int, before: _Reading) -> None:
+    def _record_fetch(self, me: ThreadState, t0: int, t1: int, index: int, before: _Reading, flags: int) -> None:
         """What this thread, and others beside it, did meanwhile: who makes the batch is for the analysis to tell."""
         thread_ns, process_ns, delay_ns = _read(me)
         # The clocks of the thread and of the process are read around the other one.
         used_ns = min(thread_ns - before[0], t1 - t0)
         waited_ns = -1 if delay_ns is None or before[2] is None else delay_ns - before[2]
-        self._recorder.event(FETCH, t0, t1, index, -1, used_ns)
+        self._recorder.event(FETCH, t0, t1, index, -1, used_ns, flags)
         self._recorder.event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, self._number)
 
     def lend(self, number: int, index: int, samples: int, ready: int) -> None:

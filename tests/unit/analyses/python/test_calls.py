@@ -38,6 +38,19 @@ def test_the_deepest_own_function_that_holds_half_of_making_samples_is_named(ite
     assert (found.name, found.path, found.share) == expected
 
 
+ADAPTER = ("/x/site-packages/keras/src/trainers/data_adapters/py_dataset_adapter.py", "PyDatasetAdapter.generator", 300)
+
+
+@pytest.mark.parametrize(("own", "named"), [(80.0, "load"), (20.0, None)])
+def test_of_requests_that_no_loader_makes_batches_for_it_is_named_from_what_they_call(own, named):
+    callees = {ADAPTER: {ITEM: own}, ITEM: {LOAD: own}}
+    tree = CallTree(total_ns={ADAPTER: 90.0, RESIZE: 10.0, ITEM: own, LOAD: own}, callees=callees, stretches=3)
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert (None if found is None else (found.name, found.share)) == (None if named is None else (named, own / 100))
+
+
 MNIST = ("/x/site-packages/torchvision/datasets/mnist.py", "MNIST.__getitem__", 130)
 COMPOSE = ("/x/site-packages/torchvision/transforms/transforms.py", "Compose.__call__", 90)
 TO_TENSOR = ("/x/site-packages/torchvision/transforms/transforms.py", "ToTensor.__call__", 120)
