@@ -17,7 +17,7 @@ from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.request_calls import RequestCalls
 from slowstep.record.timing.batches import samples_in
 from slowstep.record.timing.tracebacks import hide_own_frames
-from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, PROFILED, READY_UNKNOWN, SPAN, WAIT
+from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, PROFILED, READY_UNKNOWN, SPAN, VALIDATION, WAIT
 from slowstep.stages import STAGES
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class RecordedWaits(Iterator[T]):
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me
         outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
-        before = _read(me) if me.marking else None
+        before = _read(me) if me.marking and not me.judging else None
         for told in recorder.before_waits:
             told()
         t0 = now()
@@ -112,7 +112,8 @@ class RecordedWaits(Iterator[T]):
             if not ended:
                 hide_own_frames()
             if outer is None:
-                recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
+                flags = (END if ended else FAILED) | VALIDATION * bool(me.judging)
+                recorder.event(WAIT, t0, now(), self._number, -1, -1, flags, READY_UNKNOWN)
             raise
         finally:
             for told in recorder.after_waits:
@@ -139,10 +140,12 @@ class RecordedWaits(Iterator[T]):
             self._record_fetch(me, t0, t1, index, before, flags)
         samples = samples if found < 0 else found
         if outer is None:
-            self._recorder.event(WAIT, t0, t1, number, index, samples, 0, ready)
+            self._recorder.event(WAIT, t0, t1, number, index, samples, VALIDATION * bool(me.judging), ready)
         elif type(outer) is not type(self):
             # What a loader reads of another one of its kind is not what the training reads.
             outer.lend(number, index, samples, ready)
+        if me.judging:
+            return
         me.waits += 1
         if me.marking:
             self._mark(me, t1)

@@ -82,6 +82,7 @@ class ThreadState:
         "forward",
         "held",
         "in_worker",
+        "judging",
         "making",
         "mark_due_ns",
         "marked",
@@ -116,6 +117,8 @@ class ThreadState:
         self.making: Any = None
         self.waits = 0
         self.borrower: Any = None
+        # How many calls go on in which a framework judges the model or has it predict: their input is not the training's.
+        self.judging = 0
         # The iterator whose batches take next to no time, while nothing of them is due but their waits.
         self.quick: Any = None
         # Of the step that goes on: its wait, and begin and end of its backward. Of those that have ended: when they are to be written.

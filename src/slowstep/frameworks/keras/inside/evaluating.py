@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.steps.named_spans import Label, timed
 from slowstep.record.steps.saves import timed_save
+from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.stages import CALLBACK, VALIDATION
 
 if TYPE_CHECKING:
@@ -35,7 +37,25 @@ def install(recorder: Recorder) -> Undo:
 
 
 def _named(recorder: Recorder, original: Any, label: Label) -> Any:
-    return timed(recorder, original, lambda _: label)
+    return timed(recorder, _judging(recorder, original), lambda _: label)
+
+
+def _judging(recorder: Recorder, original: Any) -> Any:
+    """`original`, whose input is not the training's."""
+
+    @functools.wraps(original)
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        me = recorder.local.me
+        me.judging += 1
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        finally:
+            me.judging -= 1
+
+    return method
 
 
 HOOK = Hook(name="keras_model", module="keras", install=install)
