@@ -28,6 +28,9 @@ from slowstep.timeline.timeline import Timeline
 MOST_NAMED = 5
 # As in frameworks/torch/inside/_loader/slow_samples.py, which tells of those that took longer by the clock alone.
 SLOW_TIMES = 8
+# Of slow samples that come by chance the steps between two are spread as much as they are many: a fifth around their median holds 0.14 of
+# them. Where a pass begins, or a shard ends, a turn may be another one.
+FEWEST_TURNS, TURN_SPREAD, MOST_TURNS = 5, 0.2, 0.75
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +58,8 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     if rows.is_empty():
         return None
     used = np.flatnonzero(waits.fetch >= 0)
+    if _of_groups(trainer, steps, rows, _steps_of(waits, used, steps, fetch_of)):
+        return None
     inside = (fetches.start_ns >= steps.edges_ns[0]) & (fetches.end_ns <= steps.edges_ns[-1])
     duration = rows["made_ns"].to_numpy()
     known = Counter(rows["index"].drop_nulls().to_list())
@@ -71,6 +76,28 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
         share_of_making=float(excess[inside].sum() / max(fetches.wall_ns[inside].sum(), 1.0)),
         keep_the_lock=_keep_the_lock(timeline, trainer, fetches, waits, excess),
     )
+
+
+def _steps_of(waits: WaitParts, used: Ints, steps: Steps, fetch_of: Ints) -> Ints:
+    """The step whose batch each slow sample is in; -1 where no wait is known to have been for it."""
+    step = np.searchsorted(steps.edges_ns, waits.start_ns[used], side="right") - 1
+    of_fetch = dict(zip(waits.fetch[used].tolist(), step.tolist(), strict=True))
+    return np.array([of_fetch.get(fetch, -1) for fetch in fetch_of.tolist()], dtype=np.int64)
+
+
+def _of_groups(trainer: Trainer, steps: Steps, rows: pl.DataFrame, step: Ints) -> bool:
+    """Whether samples of no index are slow in turn, after as many steps every time and more than once in a pass, as where a stream makes
+    many at once, a buffer or a shard, and hands them out one by one: then the one that is asked for first has the time of all of them.
+    """
+    passes = 1 + trainer.starts.filter(pl.col("start_ns").is_between(steps.edges_ns[0], steps.edges_ns[-1])).height
+    if rows["index"].drop_nulls().len() or rows.height < 2 * passes:
+        return False
+    process = rows["process"].to_numpy()
+    between = np.concatenate([np.diff(np.unique(step[(process == each) & (step >= 0)])) for each in np.unique(process).tolist()])
+    if len(between) < FEWEST_TURNS:
+        return False
+    usual = float(np.median(between))
+    return bool((np.abs(between - usual) <= max(1.0, TURN_SPREAD * usual)).mean() >= MOST_TURNS)
 
 
 def _slow_samples(timeline: Timeline, steps: Steps, fetches: Fetches) -> pl.DataFrame:
