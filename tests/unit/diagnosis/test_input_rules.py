@@ -14,6 +14,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.evidence.input.input_causes import file_cost
 from slowstep.diagnosis.evidence.input.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
 from slowstep.frameworks._known import all_words
@@ -80,6 +81,13 @@ ZIPPED = timed(("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), (OPEN,
 TARRED = timed(("load", DATA, 1, 0.99), ("TarFile.__init__", TAR, 1, 0.006), ("TarFile._load", TAR, 1, 0.98))
 # Opened once per worker: the walk comes with the first sample.
 TAR_KEPT = timed(("load", DATA, 1, 0.9), ("TarFile.__init__", TAR, 1 / 64, 0.006), ("TarFile._load", TAR, 1 / 64, 0.5))
+# lmdb 3.0: what opens it is a type, which is no function, so that what it calls is seen, and the end of it.
+ENVIRONMENT = "/usr/lib/python3.11/site-packages/lmdb/_envid.py"
+ENVIRONMENT_CLOSE = "method 'close' of 'Environment' objects"
+REOPENED_LMDB = timed(
+    ("load", DATA, 1, 0.9), ("connect", DATA, 1, 0.4), ("env_keys", ENVIRONMENT, 2, 0.2),
+    ("env_keys.<locals>.<genexpr>", ENVIRONMENT, 6, 0.1), (ENVIRONMENT_CLOSE, None, 1, 0.12),
+)  # fmt: skip
 ARRAYS = timed(("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), ("NpzFile.__init__", NUMPY, 1, 0.6))
 BODY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.05))
 LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.6))
@@ -125,6 +133,7 @@ FIRING: dict[str, tuple[Measured, str, str | None]] = {
     ),
     "reopened-files of a tar file": (with_all(FILES, TARRED), "preprocess", None),
     "reopened-files of a container": (with_all(FILES, ZIPPED), "preprocess", None),
+    "reopened-files of a container that is closed again": (with_all(FILES, REOPENED_LMDB), "preprocess", None),
     "network-input-capped": (with_all(NET, BODY, TOGETHER), "read", None),
     "network-input-capped by one limit or by one for each": (with_all(NET, BODY), "read", "too-few-workers"),
     "network-input-capped by a limit for each that no core is left to hide": (with_all(NO_CORE_LEFT, BODY, APART), "read", None),
@@ -480,3 +489,11 @@ def test_the_ledger_of_a_training_that_waits_is_as_long_as_its_steps():
 
     assert m.ledger.ns.sum(axis=0) == pytest.approx(m.step_ns)
     assert m.step_ns == pytest.approx(per_step((70.5 + 19.0) / 2), rel=1e-6)
+
+
+def test_what_closes_a_container_for_each_sample_costs_with_what_opens_it():
+    cost = file_cost(measurements(**with_all(FILES, REOPENED_LMDB)))
+
+    assert cost is not None
+    assert cost.container is not None
+    assert (cost.container.name, cost.share, cost.container.calls_per_sample) == ("lmdb.open", pytest.approx(0.32), 1)

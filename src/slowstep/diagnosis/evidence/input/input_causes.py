@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.input.input_facts import InputFunction
@@ -57,17 +58,22 @@ FILE_CALLS = (
     "method posix.scandir",
     "method posix.listdir",
 )
-# Formats that hold many samples, and are made to be opened once: file and function that opens one.
+# Formats that hold many samples, and are made to be opened once: what opens and closes one, and file and function that show that it is.
 CONTAINERS = (
-    ("zipfile", "ZipFile.__init__"),
-    ("tarfile", "TarFile.__init__"),
+    ("zipfile.ZipFile", "zipfile", "ZipFile.__init__"),
+    ("zipfile.ZipFile", "zipfile", "ZipFile.close"),
+    ("tarfile.TarFile", "tarfile", "TarFile.__init__"),
     # A tar file has no table of contents: who asks for a member by its name has all headers walked, once for each opening.
-    ("tarfile", "TarFile._load"),
-    ("h5py/_hl/files", "File.__init__"),
-    ("netCDF4", "Dataset.__init__"),
-    ("pyarrow/parquet", "ParquetFile.__init__"),
-    (None, "sqlite3.connect"),
-    (None, "lmdb.open"),
+    ("tarfile.TarFile", "tarfile", "TarFile._load"),
+    ("h5py.File", "h5py/_hl/files", "File.__init__"),
+    ("h5py.File", "h5py/_hl/files", "File.close"),
+    ("netCDF4.Dataset", "netCDF4", "Dataset.__init__"),
+    ("pyarrow.parquet.ParquetFile", "pyarrow/parquet", "ParquetFile.__init__"),
+    ("sqlite3.connect", None, "sqlite3.connect"),
+    ("lmdb.open", None, "lmdb.open"),
+    # Newer versions have a type of that name, whose making is no call of a function: what it calls is seen, and its end.
+    ("lmdb.open", "lmdb/_envid", "env_keys"),
+    ("lmdb.open", None, "'close' of 'Environment' objects"),
 )
 # numpy's own file of arrays is a zip file, one per sample by habit.
 NUMPY_ARCHIVE, NUMPY_READS = "NpzFile.__init__", "NpzFile.__getitem__"
@@ -102,16 +108,28 @@ def _often(function: InputFunction) -> float:
 
 
 def _container(m: Measurements) -> InputFunction | None:
-    """The container that is opened for every sample and costs most."""
+    """The container that is opened for every sample and costs most, its closing with it."""
     archives = {f.calls_per_sample for f in m.input.facts.named(NUMPY_ARCHIVE)}
-    found = [
-        f
-        for f in m.input.facts.functions
-        if _often(f) >= EVERY_SAMPLE
-        and any(name in f.name and (file is None) == (f.file is None) and (file or "") in (f.file or "") for file, name in CONTAINERS)
-        and not (archives and "ZipFile" in f.name)
-    ]
-    return max(found, key=lambda f: f.share, default=None)
+    found: dict[str, list[InputFunction]] = defaultdict(list)
+    for f in m.input.facts.functions:
+        kind = _container_of(f)
+        if kind is not None and _often(f) >= EVERY_SAMPLE and not (archives and "ZipFile" in f.name):
+            found[kind].append(f)
+    if not found:
+        return None
+    kind, parts = max(found.items(), key=lambda row: sum(f.share for f in row[1]))
+    often = min(map(_often, parts))
+    return replace(max(parts, key=lambda f: f.share), name=kind, calls_per_sample=often, share=min(sum(f.share for f in parts), 1.0))
+
+
+def _container_of(f: InputFunction) -> str | None:
+    """What opens the container that a function opens or closes."""
+    kinds = (
+        kind
+        for kind, file, name in CONTAINERS
+        if f.name.endswith(name) and (file is None) == (f.file is None) and (file or "") in (f.file or "")
+    )
+    return next(kinds, None)
 
 
 def loads_archives(m: Measurements) -> bool:
