@@ -19,6 +19,7 @@ from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing,
 from slowstep.analyses.python.often_lines import OFTEN, OwnParts, ns_left, share_of_often
 from slowstep.analyses.python.short_operations import CalledInRounds, each_operation_ns
 from slowstep.analyses.python.timed_bodies import Lengthened
+from slowstep.calibration.computing import LOOP_OPERATION
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.record.writing import own_frames
@@ -31,6 +32,8 @@ SHORTEST_NS = 50.0
 # One line of a loop may do several operations. What takes longer than this is as a rule their own work, and takes 0.7 to 1.0 times as long
 # for a stack: of matrices of 16 to 32 rows eigenvalues, singular values, QR, sorting (20 to 290 us each; inverses, of 25 us, 0.24 to 0.49).
 FEW_OPERATIONS_NS = 1.5 * LONGEST_NS
+# Operations that take so many times what whole tensors spare of each are their own work for the greater part.
+SHORT_OPERATIONS = 2
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
@@ -144,7 +147,11 @@ def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float
 
 
 def _short_share(often: pl.DataFrame) -> float:
-    return share_of_often(often, 0.0, longest_ns=FEW_OPERATIONS_NS) or 0.0
+    """Of the lines' time, that of lines which take no longer than a few operations, or than all that they may do."""
+    each_ns = pl.col("line_ns") / pl.col("count").clip(lower_bound=1)
+    several_ns = SHORT_OPERATIONS * LOOP_OPERATION.value * pl.col("operations").fill_null(0)
+    short = often.filter(each_ns <= pl.max_horizontal(pl.lit(FEW_OPERATIONS_NS), several_ns))
+    return float(short["line_ns"].sum()) / max(float(often["line_ns"].sum()), 1.0)
 
 
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:

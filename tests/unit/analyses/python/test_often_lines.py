@@ -83,3 +83,14 @@ def test_lines_of_a_loop_that_take_longer_than_a_few_operations_are_told(each_ms
 
     assert loop is not None
     assert loop.short_share == pytest.approx(share, rel=0.01)
+
+
+@pytest.mark.parametrize(("operations", "share"), [(7, 1.0), (2, 0.0), (None, 0.0)], ids=["each of them short", "long ones", "not known"])
+def test_a_line_of_many_operations_takes_longer_than_one_of_a_few(operations, share):
+    note = calls("body", 60, (OWN, 12, 12, []), (REST, 48, 48, []))
+    lines = counted((23, 40, 40 * 0.038), called=1)
+    lines["lines"][0]["operations"] = operations
+
+    loop = find_hot_loop(timeline_of(note, lines), 0)
+
+    assert (0.0 if loop is None else loop.short_share) == share
