@@ -110,7 +110,7 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
     # Where calls are not measured apart from what they wait for, bounds of them are none of what the step takes.
     tells_calls = not (trainer.has_optimizers or trainer.is_asynchronous or hides_its_waits(trainer))
     calls = trainer.facts.call_operations if tells_calls else None
-    low, usual, high = _of_passes(trainer) if calls is None else _of_calls(calls)
+    low, usual, high = _with_other_work(_of_passes(trainer), ledger) if calls is None else _of_calls(calls)
 
     def with_rest(fixed_ns: float | None) -> float | None:
         return None if fixed_ns is None else min(rest + fixed_ns, typical)
@@ -162,6 +162,18 @@ def _of_passes(trainer: Trainer) -> _Range:
         return 0.0, None, None
     times = max(trainer.backwards_per_step, 1.0)
     return 0.0, (nodes * USUAL_DISPATCH_NS + weights * USUAL_WEIGHT_NS) * times, (nodes * DISPATCH_NS + weights * WEIGHT_NS) * times
+
+
+def _with_other_work(passes: _Range, ledger: Ledger) -> _Range:
+    """With all that the forward takes beyond what layers ever took beside their backward: Python around operations (Keras on PyTorch takes
+    several times as long for a layer as the layer does), or work without gradients. Whether that grows with the samples nobody knows.
+    """
+    low, usual, high = passes
+    backward, forward = (
+        float(np.median(ledger.of("compute", *kinds))) for kinds in ((PartKind.BACKWARD,), (PartKind.FORWARD_AND_REST, PartKind.FORWARD))
+    )
+    other = max(forward - backward / computing.LAYERS_BACKWARD.bounds[0], 0.0)
+    return low, usual, None if high is None else high + other
 
 
 def _of_calls(calls: CallOperations) -> _Range:

@@ -56,6 +56,16 @@ def test_the_upper_bound_is_never_more_than_the_step(tmp_path):
     assert cost.high_ns == cost.step_ns
 
 
+def test_what_a_forward_takes_beyond_its_layers_may_be_fixed(tmp_path):
+    """A backward of 1.8 ms tells of a forward of 6 ms at most."""
+    layers, more = (
+        _cost(tmp_path / str(share), fixed_ms=2, per_sample_ms=1, batch_size=16, forward_share=share, last_batch=None)
+        for share in (0.7, 0.9)
+    )
+
+    assert more.high_ns - layers.high_ns == pytest.approx((0.9 * 18 - 0.1 * 18 / 0.3) * MS, rel=0.05)
+
+
 TRACED = {"kind": "operations", "framework": "tensorflow", "function": 1, "fewest": 200, "most": 200, "elements": 1000}
 FACTS = {"kind": "facts", "framework": "tensorflow", "optimizers": False}
 
