@@ -86,11 +86,12 @@ def _steps_of(waits: WaitParts, used: Ints, steps: Steps, fetch_of: Ints) -> Int
 
 
 def _of_groups(trainer: Trainer, steps: Steps, rows: pl.DataFrame, step: Ints) -> bool:
-    """Whether samples of no index are slow in turn, after as many steps every time and more than once in a pass, as where a stream makes
-    many at once, a buffer or a shard, and hands them out one by one: then the one that is asked for first has the time of all of them.
+    """Whether samples are slow in turn, each time others after as many steps, and more than once in a pass: as where many are made at once,
+    a buffer, a shard or a compressed chunk, and handed out one by one. Then the one that is asked for first has the time of all of them.
     """
     passes = 1 + trainer.starts.filter(pl.col("start_ns").is_between(steps.edges_ns[0], steps.edges_ns[-1])).height
-    if rows["index"].drop_nulls().len() or rows.height < 2 * passes:
+    index = rows["index"].drop_nulls()
+    if rows.height < 2 * passes or 2 * index.n_unique() <= index.len() > 0:
         return False
     process = rows["process"].to_numpy()
     between = np.concatenate([np.diff(np.unique(step[(process == each) & (step >= 0)])) for each in np.unique(process).tolist()])

@@ -147,11 +147,13 @@ def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float
 
 
 def _short_share(often: pl.DataFrame) -> float:
-    """Of the lines' time, that of lines which take no longer than a few operations, or than all that they may do."""
-    each_ns = pl.col("line_ns") / pl.col("count").clip(lower_bound=1)
-    several_ns = SHORT_OPERATIONS * LOOP_OPERATION.value * pl.col("operations").fill_null(0)
-    short = often.filter(each_ns <= pl.max_horizontal(pl.lit(FEW_OPERATIONS_NS), several_ns))
-    return float(short["line_ns"].sum()) / max(float(often["line_ns"].sum()), 1.0)
+    """Of the lines' time, what is no longer than a few operations take, or than all that a line may do."""
+    few_ns, all_ns = (often["count"] * each for each in (FEW_OPERATIONS_NS, SHORT_OPERATIONS * LOOP_OPERATION.value))
+    most_ns = (all_ns * often["operations"]).fill_null(0)
+    of_few = often["line_ns"] * (often["line_ns"] <= few_ns)
+    of_all = pl.DataFrame({"line": often["line_ns"].cast(pl.Float64), "most": most_ns}).min_horizontal()
+    short = pl.DataFrame({"few": of_few.cast(pl.Float64), "all": of_all}).max_horizontal()
+    return float(short.sum()) / max(float(often["line_ns"].sum()), 1.0)
 
 
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:

@@ -79,9 +79,9 @@ def test_what_a_slow_sample_delays_is_counted_where_it_delays_the_batch_before_i
     assert before.keep_the_lock
 
 
-def _serial(folder, *, delay: float = 0, index: int = 5, count: int = 40, slow_steps=range(7, 1000, 8)) -> Stragglers | None:
-    """So many steps whose batches take 4 ms; every eighth, or some others, hold a sample of 41 ms, in which the thread may have waited for
-    a core.
+def _serial(folder, *, delay: float = 0, index: int | None = 5, count: int = 40, slow_steps=range(7, 1000, 8)) -> Stragglers | None:
+    """So many steps whose batches take 4 ms; every eighth, or some others, hold a sample of 41 ms, each its own where no `index` is given,
+    in which the thread may have waited for a core.
     """
     events = Events(folder)
     events.loader()
@@ -90,7 +90,7 @@ def _serial(folder, *, delay: float = 0, index: int = 5, count: int = 40, slow_s
         slow = 40.0 * (step in slow_steps)
         events.fetch(now, now + 4 + slow, step, cpu=4 + slow - (delay if slow else 0), delay=delay if slow else 0.0)
         if slow:
-            events.trainer.event(SLOW_SAMPLE, at(now), at(now + 41), index, MS, step, thread=100)
+            events.trainer.event(SLOW_SAMPLE, at(now), at(now + 41), step if index is None else index, MS, step, thread=100)
         events.wait(now, now + 4.1 + slow, step)
         now = now + 4.1 + slow
         events.backward(now + 1, now + 9)
@@ -119,8 +119,16 @@ def test_a_sample_that_waited_for_a_core_is_not_slow(tmp_path):
         (UNKNOWN, range(7, 120, 8), False),
         (UNKNOWN, (9, 12, 30, 33, 38, 61, 64, 89, 93, 110), True),
         (5, range(7, 120, 8), True),
+        (None, range(7, 120, 8), False),
+        (None, (9, 12, 30, 33, 38, 61, 64, 89, 93, 110), True),
     ],
-    ids=["a stream that makes many at once", "some of a stream", "one sample of a data set"],
+    ids=[
+        "a stream that makes many at once",
+        "some of a stream",
+        "one sample of a data set",
+        "the first of each chunk",
+        "some of a data set",
+    ],
 )
-def test_samples_that_a_stream_makes_together_are_no_stragglers(tmp_path, index, slow_steps, is_found):
+def test_samples_that_are_made_together_are_no_stragglers(tmp_path, index, slow_steps, is_found):
     assert (_serial(tmp_path, index=index, count=120, slow_steps=slow_steps) is not None) == is_found
