@@ -13,6 +13,8 @@ from case_study import BASE, VARIANTS, Variant
 from machine import in_words
 
 HERE = Path(__file__).resolve().parent
+# Written by the wild suite: what the tool says of trainings re-enacted from public reports.
+WILD = HERE / "wild" / "summary.md"
 # Written by hand: what the tool said of trainings that it was not built from.
 UNSEEN, MECHANISMS = HERE / "unseen.md", HERE / "mechanisms.md"
 # Written by benchmarks of their own: the healthy base beside a load, proofs, and gains by replay of traces.
@@ -42,8 +44,9 @@ def draw(raw: dict[str, Any], results_files: list[str]) -> str:
     """The page as Markdown."""
     score = to_score(raw)
     sections = [
-        head(raw, score),
-        a_level_down(UNSEEN.read_text()),
+        "# How accurate the verdicts and gains are",
+        *(a_level_down(page.read_text()) for page in (WILD, UNSEEN) if page.exists()),
+        gate(raw, score),
         prediction_table(score),
         unpredicted_table(score),
         confusion_table(score),
@@ -63,24 +66,25 @@ def a_level_down(page: str) -> str:
     return "\n".join(f"#{line}" if line.startswith("#") else line for line in page.rstrip().splitlines())
 
 
-def head(raw: dict[str, Any], score: Score) -> str:
+def gate(raw: dict[str, Any], score: Score) -> str:
     misses = score.misses()
-    gate = "**The gate is passed.**" if not misses else "**The gate is missed:**\n" + "\n".join(f"- {miss}" for miss in misses)
+    passed = "**The gate is passed.**" if not misses else "**The gate is missed:**\n" + "\n".join(f"- {miss}" for miss in misses)
     right = sum(map(is_right, score.trials))
     planted = len({trial.variant for trial in score.trials})
     first, last = (choose(each["date"] for each in raw["sittings"]) for choose in (min, max))
-    return f"""# How accurate the verdicts and gains are
+    return f"""## The gate: slowstep's own suite
 
-{planted} planted problems in `examples/case_study`, each run beside runs without its problem; {first} to {last}, two shared cores.
+{planted} planted problems in `examples/case_study`, which slowstep was built from, each run beside runs
+without its problem; {first} to {last}, two shared cores.
 
-| the gate: problems that slowstep was built from | measured | gate |
+| | measured | gate |
 | --- | --- | --- |
 | verdicts right | {right} of {len(score.trials)} | all |
 | base called healthy | {score.base.count("healthy")} of {len(score.base)} | all |
 | median of \\|ln(predicted / true)\\| | {number(median_log_error(score.predicted), 3)} | at most {LARGEST_MEDIAN_LOG_ERROR:.2f} |
 | intervals that hold the true gain | {percent(share_held(score.predicted))} | at least {SMALLEST_SHARE_HELD:.0%} |
 
-{gate}"""
+{passed}"""
 
 
 def sittings(raw: dict[str, Any], results_files: list[str]) -> str:

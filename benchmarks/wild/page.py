@@ -15,10 +15,17 @@ HEAD = (
 )
 
 
+TITLE = "# Trainings re-enacted from public reports"
+SUMMED_UP = """Slow trainings that people have reported, and healthy ones, re-enacted in small by the authors of slowstep: this, and no
+more, is what to expect of your own script. Each training, what is true of it and what was said:
+[table.md](../benchmarks/wild/table.md). The blind third was written from the reports alone, and is scored once, when the rules are done;
+where it has no column here it has not been."""
+
+
 def draw(raw: dict[str, Any], results_name: str, cases: list[Case], blind: list[Case]) -> str:
     """The page as Markdown: the trainings that may be looked at, and apart from them those that may not."""
     sections = [
-        "# Trainings re-enacted from public reports",
+        TITLE,
         said_of_the_runs(raw, results_name),
         section("Trainings that rules may be mended with", raw, cases),
     ]
@@ -27,23 +34,51 @@ def draw(raw: dict[str, Any], results_name: str, cases: list[Case], blind: list[
     return "\n\n".join(sections) + "\n"
 
 
+def summary(raw: dict[str, Any], results_name: str, cases: list[Case], blind: list[Case]) -> str:
+    """The counts alone, the blind third beside the others, as a section of another page."""
+    columns = {"rules may be mended with them": cases, "blind third": blind}
+    scores = {head: score for head, those in columns.items() if (score := Score(outcomes=outcomes_of(raw, those))).outcomes}
+    counted = {head: dict(counts(score)) for head, score in scores.items()}
+    table = [f"| | {' | '.join(scores)} |", f"| ---{' | ---' * len(scores)} |"]
+    table += [f"| {name} | {' | '.join(each[name] for each in counted.values())} |" for name in next(iter(counted.values()), ())]
+    return "\n\n".join((TITLE, SUMMED_UP, "\n".join(table), said_of_the_runs(raw, results_name))) + "\n"
+
+
+def with_newer(raw: dict[str, Any], results_name: str, newer: dict[str, Any], newer_name: str) -> dict[str, Any]:
+    """The results with those of the trainings that were run again in the place of the older ones; what is said of each run is kept."""
+    again = {row["case"] for row in newer["rows"] + newer["failed"]}
+    kept = {kind: [row for row in raw[kind] if row["case"] not in again] + newer[kind] for kind in ("rows", "failed")}
+    sittings = [*raw.get("sittings", [[results_name, raw]]), [newer_name, newer]]
+    return {**raw, **kept, "sittings": sittings}
+
+
 def said_of_the_runs(raw: dict[str, Any], results_name: str, maker: str = "run.py") -> str:
-    """By what, when, where and how the runs were made."""
+    """By what, when, where and how the runs were made, sitting by sitting, of which a later one stands in the place of an earlier; and what
+    failed.
+    """
+    said = [f"- {said_of_a_sitting(each, name, maker)}" for name, each in raw.get("sittings", [[results_name, raw]])]
+    return "\n".join(said + [f"- failed: {row['case']}, round {row['round']}" for row in raw["failed"]])
+
+
+def said_of_a_sitting(raw: dict[str, Any], results_name: str, maker: str) -> str:
     tried = f" Only {raw['steps']} steps each: these figures mean nothing." if raw["steps"] else ""
-    failed = "".join(f"\n- failed: {row['case']}, round {row['round']}" for row in raw["failed"])
     busy = f"busy with other work {raw['foreign_share']:.0%} of the time"
     return (
-        f"This page is made by `benchmarks/wild/{maker}` from `benchmarks/results/{results_name}`: {raw['date']}, {raw['rounds']} rounds "
-        f"with {raw['pairs']} pairs a training. Machine: {in_words(raw['machine'])}; {busy}.{tried}{failed}"
+        f"Made by `benchmarks/wild/{maker}` from `benchmarks/results/{results_name}`: {raw['date']}, {raw['rounds']} rounds "
+        f"with {raw['pairs']} pairs a training. Machine: {in_words(raw['machine'])}; {busy}.{tried}"
     )
 
 
 def section(title: str, raw: dict[str, Any], cases: list[Case]) -> str:
     rows = {case.name: [row for row in raw["rows"] if row["case"] == case.name] for case in cases}
-    outcomes = {case.name: [to_outcome(case, row["report"], true_of(row)) for row in rows[case.name]] for case in cases}
-    score = Score(outcomes=tuple(outcome for case in cases for outcome in outcomes[case.name]))
-    table = [case_row(case, outcomes[case.name], rows[case.name]) for case in cases if rows[case.name]]
-    return "\n\n".join((f"## {title}", totals(score), "\n".join([HEAD, *table])))
+    outcomes = outcomes_of(raw, cases)
+    table = [case_row(case, [each for each in outcomes if each.case == case.name], rows[case.name]) for case in cases if rows[case.name]]
+    return "\n\n".join((f"## {title}", totals(Score(outcomes=outcomes)), "\n".join([HEAD, *table])))
+
+
+def outcomes_of(raw: dict[str, Any], cases: list[Case]) -> tuple[Outcome, ...]:
+    """What was said of each of the trainings, in their order."""
+    return tuple(to_outcome(case, row["report"], true_of(row)) for case in cases for row in raw["rows"] if row["case"] == case.name)
 
 
 def true_of(row: dict[str, Any]) -> float | None:
@@ -57,22 +92,23 @@ def ratios_of(rows: list[dict[str, Any]]) -> list[float]:
 
 
 def totals(score: Score) -> str:
+    return "\n".join(("| reports | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in counts(score))))
+
+
+def counts(score: Score) -> list[tuple[str, str]]:
+    """What is counted, by name."""
     total, planted, healthy = len(score.outcomes), len(score.planted), len(score.healthy)
     named = sum(bool(outcome.named) for outcome in score.planted)
     error = score.median_log_error
-    return "\n".join(
-        (
-            "| reports | |",
-            "| --- | --- |",
-            f"| state and stage right | {score.count('right')} of {total} |",
-            f"| confidently wrong | {score.count('confidently_wrong')} of {total} |",
-            f"| undetermined | {score.count('undetermined')} of {total} |",
-            f"| cause named | {named} of {planted} |",
-            f"| false alarms | {score.count('false_alarm')} of {healthy} |",
-            f"| gain told | {len(score.told)} of {planted} |",
-            f"| median of \\|ln(predicted / true)\\| | {'-' if error is None else f'{error:.3f}'} |",
-        )
-    )
+    return [
+        ("state and stage right", f"{score.count('right')} of {total}"),
+        ("confidently wrong", f"{score.count('confidently_wrong')} of {total}"),
+        ("undetermined", f"{score.count('undetermined')} of {total}"),
+        ("cause named", f"{named} of {planted}"),
+        ("false alarms", f"{score.count('false_alarm')} of {healthy}"),
+        ("gain told", f"{len(score.told)} of {planted}"),
+        ("median of \\|ln(predicted / true)\\|", "-" if error is None else f"{error:.3f}"),
+    ]
 
 
 def case_row(case: Case, outcomes: list[Outcome], rows: list[dict[str, Any]]) -> str:

@@ -13,10 +13,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -25,11 +26,13 @@ sys.path.insert(0, str(HERE.parent))
 import machine  # noqa: E402
 from accuracy import foreign_share  # noqa: E402
 from case_study import SLOWSTEP, ChildFailed, excerpt, run_limited  # noqa: E402
-from page import draw, true_of  # noqa: E402
+from page import draw, summary, true_of, with_newer  # noqa: E402
 from suite import Case, read_cases  # noqa: E402
 
 RESULTS = HERE.parent / "results"
 PAGE = HERE / "table.md"
+# The counts alone: what docs/accuracy.md begins with.
+SUMMARY = HERE / "summary.md"
 # The given trainings were written before the others, and say it so.
 FINISHED = re.compile(r"^finished steps=\d+ samples=(\d+) seconds=([\d.]+)$")
 # Threads of OpenMP that spin while they wait slow whatever else runs on two cores; nothing is looked up on a hub.
@@ -178,6 +181,9 @@ def command_line(description: str, *, results: str, page: Path) -> argparse.Argu
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, help=f"default: benchmarks/results/{results}-<date>.json")
     parser.add_argument("--draw", action="store_true", help="only draw the table, from --results")
+    parser.add_argument(
+        "--newer", type=Path, nargs="*", default=[], help="with --draw: results in the place of older ones of the same trainings"
+    )
     parser.add_argument("--page", type=Path, help=f"where the table goes; after a run of all cases {page.name} beside this script")
     return parser
 
@@ -186,6 +192,8 @@ def read_command_line(parser: argparse.ArgumentParser) -> argparse.Namespace:
     given = parser.parse_args()
     if given.draw and not given.results:
         parser.error("--draw needs --results FILE")
+    if given.newer and not given.draw:
+        parser.error("--newer is for --draw")
     if given.quick:
         given.rounds = given.pairs = 1
     return given
@@ -198,15 +206,19 @@ def carry_out(
     page: Path,
     runner_of: Callable[[], Runner],
     drawn: Callable[..., str],
+    beside: Mapping[Path, Callable[..., str]] = MappingProxyType({}),
     takes: Callable[[Case], bool] = lambda case: True,
 ) -> int:
-    """Run what is asked for of the cases that are taken or read its results, and draw the table. Returns the exit code."""
+    """Run what is asked for of the cases that are taken or read its results, and draw the table. Returns the exit code.
+
+    Whenever `page` is written, so are the pages `beside` it.
+    """
     os.environ.update(ENVIRONMENT)
     cases = [case for case in read_cases(blind=False) if takes(case)]
     blind = [case for case in read_cases(blind=True) if takes(case)] if arguments.blind else []
     results = arguments.results or RESULTS / f"{name}-{datetime.now(UTC).date().isoformat()}.json"
     if arguments.draw:
-        raw = json.loads(results.read_text())
+        raw = drawn_from(results, arguments.newer)
     else:
         wanted = chosen(arguments, cases + blind)
         raw = measure(wanted, runner_of(), arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
@@ -216,7 +228,18 @@ def carry_out(
     where = arguments.page or (page if complete else None)
     if where:
         where.write_text(text)
+    if where and where.resolve() == page:
+        for other, drawn_there in beside.items():
+            other.write_text(drawn_there(raw, results.name, cases, blind))
     return 2 if raw["failed"] else 0
+
+
+def drawn_from(results: Path, newer: list[Path]) -> dict[str, Any]:
+    """The results of one sitting, or of several."""
+    raw = json.loads(results.read_text())
+    for each in newer:
+        raw = with_newer(raw, results.name, json.loads(each.read_text()), each.name)
+    return raw
 
 
 def main() -> int:
@@ -225,7 +248,7 @@ def main() -> int:
     def runner_of() -> Runner:
         return Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit)
 
-    return carry_out(arguments, name="wild", page=PAGE, runner_of=runner_of, drawn=draw)
+    return carry_out(arguments, name="wild", page=PAGE, runner_of=runner_of, drawn=draw, beside={SUMMARY: summary})
 
 
 if __name__ == "__main__":

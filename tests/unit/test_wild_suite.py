@@ -187,3 +187,40 @@ def test_silence_counts_as_infinitely_wrong(score, made_case):
 
     assert score.Score(outcomes=()).median_log_error is None
     assert score.Score(outcomes=outcomes).median_log_error == float("inf")
+
+
+def results(*cases, failed=()):
+    """Of runs that found what `report` says, and of some that failed."""
+    rows = [{"round": 0, "case": case.name, "pairs": [{"base": 1.0, "fixed": 2.0}], "report": found} for case, found in cases]
+    described = {"cpu": "made", "cores": 2, "kernel": "6", "python": "3.11", "torch": "2.13", "load": [0.1]}
+    head = {"date": "2026-11-29", "rounds": 1, "pairs": 1, "steps": None, "machine": described, "foreign_share": 0.0}
+    return {**head, "rows": rows, "failed": [{"round": 0, "case": name} for name in failed]}
+
+
+@pytest.fixture
+def page():
+    import page
+
+    return page
+
+
+def test_the_summary_counts_the_blind_third_apart(page, made_case):
+    seen, unseen = made_case(), made_case(name="other")
+    raw = results((seen, report("bottleneck", "read", finding())), (unseen, report("healthy", "compute")))
+
+    text = page.summary(raw, "made.json", [seen], [unseen])
+
+    assert "| state and stage right | 1 of 1 | 0 of 1 |" in text
+    assert "| state and stage right | 1 of 1 |\n" in page.summary(raw, "made.json", [seen], [])
+
+
+def test_what_was_run_again_stands_in_the_place_of_what_was_run_before(page, made_case):
+    one, other = made_case(), made_case(name="other")
+    older = results((one, report("healthy", "compute")), failed=["other"])
+    newer = results((one, report("bottleneck", "read", finding())), (other, report("bottleneck", "read", finding())))
+
+    raw = page.with_newer(older, "older.json", newer, "newer.json")
+
+    assert [row["report"]["verdict"]["state"] for row in raw["rows"]] == ["bottleneck"] * 2
+    assert raw["failed"] == []
+    assert [name for name, _ in raw["sittings"]] == ["older.json", "newer.json"]
