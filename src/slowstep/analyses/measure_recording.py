@@ -46,7 +46,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.outgrown import find_outgrown
 from slowstep.analyses.over_time.over_time import OverTime, find_over_time
 from slowstep.analyses.over_time.pace import find_machine_pace
-from slowstep.analyses.python.calls import TimedFunction
+from slowstep.analyses.python.calls import TimedFunction, calls_per_body
 from slowstep.analyses.python.functions import Files, Stacks, files_of
 from slowstep.analyses.python.garbage import Garbage, find_garbage
 from slowstep.analyses.python.python_topic import PythonTopic
@@ -127,7 +127,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
     calls_python = attempt(runs_python, trainer, steps, found.stacks)
     pass_work = attempt(find_pass_work, timeline, trainer, found.work, calls_python)
     tables = attempt(find_embedding_tables, trainer)
-    passes = attempt(_passes, pass_work, tables, found.resources)
+    passes = attempt(_passes, timeline, trainer, pass_work, tables, found.resources)
     return ComputeTopic(
         device=found.device,
         work=found.work,
@@ -265,8 +265,9 @@ def _has_stacks(stacks: Stacks) -> bool:
     return len(stacks.time_ns) > 0
 
 
-def _passes(work: PassWork | None, tables: EmbeddingTables | None, resources: Machine) -> Passes:
+def _passes(timeline: Timeline, trainer: Trainer, work: PassWork | None, tables: EmbeddingTables | None, resources: Machine) -> Passes:
     return Passes(
+        calls=calls_per_body(timeline, trainer.process),
         work=work,
         are_sparse=tables is not None and any(table.is_sparse for table in tables.found),
         queueing=0.0 if resources.threads == 1 else resources.queueing,

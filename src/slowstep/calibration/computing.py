@@ -105,6 +105,14 @@ FORWARD_OF_BACKWARD: Final = Calibration(
     measured_by=BACKWARD_ELEMENT.measured_by,
     date=BACKWARD_ELEMENT.date,
 )
+PYTHON_CALL: Final = Calibration(
+    value=3_000.0,
+    unit="ns a call of a function in Python, and what it does itself",
+    meaning="at most: twice what each of 2,057 took in the forward of a perceptron of Keras on PyTorch, its operations with it",
+    machine="one core of a shared virtual machine (Intel Xeon), torch 2.13, Keras 3.15, others computing beside it",
+    measured_by="benchmarks/wild/cases/four_rows_a_step.py, recorded",
+    date="2026-11-29",
+)
 # Of a loop in Python, by how many operations its lines may do.
 LOOP_OPERATION: Final = Calibration(
     value=4_000.0,

@@ -68,13 +68,15 @@ class FixedCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passes:
-    """What is known of backward passes beside their length: the work that may grow with the samples, whether gradients are sparse, and how
-    many threads of the training queue for a core meanwhile, on average, where operations have several (None: not known).
+    """What is known of passes beside their length: the work that may grow with the samples, whether gradients are sparse, how many threads
+    of the training queue for a core in backward, on average, where operations have several (None: not known), and how many functions in
+    Python a step calls (of those that take a two hundredth of it; 0 where none was timed).
     """
 
     work: PassWork | None = None
     are_sparse: bool = False
     queueing: float | None = 0.0
+    calls: float = 0.0
 
 
 def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, passes: Passes, *, busy: bool) -> FixedCost:
@@ -89,7 +91,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, passes: Pass
     optimizer = ledger.of_parts(OPTIMIZER) if is_known else np.zeros(steps.count)
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
-    bounds = _bounds(trainer, steps, ledger, optimizer, typical)
+    bounds = _bounds(trainer, steps, ledger, optimizer, typical, passes.calls)
     bounds = _with_passes(bounds, trainer, ledger, passes)
     bounds = replace(bounds, low_ns=float(np.median(optimizer)), high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
@@ -102,7 +104,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, passes: Pass
     return replace(line, value_ns=value, likely_ns=value, high_ns=high)
 
 
-def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
+def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float, python_calls: float) -> FixedCost:
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
     passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD, PartKind.UPDATES)
     around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
@@ -110,7 +112,7 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
     # Where calls are not measured apart from what they wait for, bounds of them are none of what the step takes.
     tells_calls = not (trainer.has_optimizers or trainer.is_asynchronous or hides_its_waits(trainer))
     calls = trainer.facts.call_operations if tells_calls else None
-    low, usual, high = _with_other_work(_of_passes(trainer), ledger) if calls is None else _of_calls(calls)
+    low, usual, high = _with_python(_of_passes(trainer), ledger, python_calls) if calls is None else _of_calls(calls)
 
     def with_rest(fixed_ns: float | None) -> float | None:
         return None if fixed_ns is None else min(rest + fixed_ns, typical)
@@ -164,16 +166,16 @@ def _of_passes(trainer: Trainer) -> _Range:
     return 0.0, (nodes * USUAL_DISPATCH_NS + weights * USUAL_WEIGHT_NS) * times, (nodes * DISPATCH_NS + weights * WEIGHT_NS) * times
 
 
-def _with_other_work(passes: _Range, ledger: Ledger) -> _Range:
-    """With all that the forward takes beyond what layers ever took beside their backward: Python around operations (Keras on PyTorch takes
-    several times as long for a layer as the layer does), or work without gradients. Whether that grows with the samples nobody knows.
+def _with_python(passes: _Range, ledger: Ledger, calls: float) -> _Range:
+    """With Python around operations, of which a layer of Keras on PyTorch takes several times what the layer does: all that a forward takes
+    beyond what layers ever took beside their backward, and no more than so many calls of functions do.
     """
     low, usual, high = passes
     backward, forward = (
         float(np.median(ledger.of("compute", *kinds))) for kinds in ((PartKind.BACKWARD,), (PartKind.FORWARD_AND_REST, PartKind.FORWARD))
     )
-    other = max(forward - backward / computing.LAYERS_BACKWARD.bounds[0], 0.0)
-    return low, usual, None if high is None else high + other
+    beyond = max(forward - backward / computing.LAYERS_BACKWARD.bounds[0], 0.0)
+    return low, usual, None if high is None else high + min(beyond, calls * computing.PYTHON_CALL.value)
 
 
 def _of_calls(calls: CallOperations) -> _Range:

@@ -12,7 +12,7 @@ import polars as pl
 from slowstep.analyses.python.functions import PACKAGE, is_library, library_of
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
-from slowstep.timeline.timeline import Frame
+from slowstep.timeline.timeline import Frame, Timeline
 
 # A function is named as the one that matters when it holds at least half of the time of what it is a part of.
 DOMINANT_SHARE = 0.5
@@ -75,6 +75,12 @@ def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: l
             callees[caller][callee] += row["total_ns"]
     stretches = mine.group_by("process").agg(pl.col("stretches").max())["stretches"].sum()
     return CallTree(total_ns=dict(total), callees={k: dict(v) for k, v in callees.items()}, stretches=int(stretches))
+
+
+def calls_per_body(timeline: Timeline, process: int) -> float:
+    """How many calls of functions in Python a step's body makes, of those that were written down; 0 where none was timed."""
+    mine = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body")
+    return 0.0 if mine.is_empty() else float(mine["calls"].fill_null(0).sum()) / max(float(mine["stretches"][0]), 1.0)
 
 
 def dominant_of_fetch(tree: CallTree, share: float) -> TimedFunction | None:

@@ -56,14 +56,15 @@ def test_the_upper_bound_is_never_more_than_the_step(tmp_path):
     assert cost.high_ns == cost.step_ns
 
 
-def test_what_a_forward_takes_beyond_its_layers_may_be_fixed(tmp_path):
-    """A backward of 1.8 ms tells of a forward of 6 ms at most."""
-    layers, more = (
-        _cost(tmp_path / str(share), fixed_ms=2, per_sample_ms=1, batch_size=16, forward_share=share, last_batch=None)
-        for share in (0.7, 0.9)
-    )
+@pytest.mark.parametrize(("share", "calls", "more_ms"), [(0.9, 1e9, 0.9 * 18 - 0.1 * 18 / 0.3), (0.9, 1000, 3), (0.9, 0, 0), (0.7, 1e9, 0)])
+def test_python_around_operations_may_be_fixed(tmp_path, share, calls, more_ms):
+    """Of 18 ms a backward of 1.8 tells of a forward of 6 at most; a call takes 3 us at most."""
+    training = Training(workers=2, fixed_ms=2, per_sample_ms=1, batch_size=16, forward_share=share)
+    m = measure_recording(SOURCE.read(make_recording(tmp_path, training)))
 
-    assert more.high_ns - layers.high_ns == pytest.approx((0.9 * 18 - 0.1 * 18 / 0.3) * MS, rel=0.05)
+    plain, called = (find_fixed_cost(m.trainer, m.steps, m.ledger, Passes(calls=each), busy=False) for each in (0, calls))
+
+    assert called.high_ns - plain.high_ns == pytest.approx(more_ms * MS, rel=0.05, abs=0.01 * MS)
 
 
 TRACED = {"kind": "operations", "framework": "tensorflow", "function": 1, "fewest": 200, "most": 200, "elements": 1000}
