@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 NUMERICS: Final = "numerics"
 ORDER: Final = "order"
 DEMAND: Final = "demand"
+# What is noted of an error that the script meets with a lever on and that is its own: it would have met it without the lever too.
+OWN_ERROR: Final = "own_error"
 
 # What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
 # as they are, it may make them shorter or longer, or it decides whether there are any.
