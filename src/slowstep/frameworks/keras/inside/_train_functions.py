@@ -66,8 +66,13 @@ def check_exchangeable(model: Any) -> None:
         raise NotApplicable(MAKES_ITSELF)
     if None in makers:
         raise NotApplicable(NO_MAKER)
-    if int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1)) != 1:
+    if replicas_of(model) != 1:
         raise NotApplicable(SEVERAL_REPLICAS)
+
+
+def replicas_of(model: Any) -> int:
+    """How many replicas of a model with TensorFlow train together."""
+    return int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1))
 
 
 class TrainFunction(Change):
