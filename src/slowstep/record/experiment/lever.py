@@ -72,6 +72,10 @@ class Change:
         """Whether it may be switched on: what it needs to see of the training (batches, calls) has been seen."""
         return True
 
+    def lacks(self) -> str | None:
+        """What it still needs where it was not ready in time, to end the sentence "not applicable, because ..."; None: it was not seen."""
+        return None
+
     def begin_counting(self) -> None:
         """Called at the boundary from which on the steps of a block are counted; those between `on` and it only settled."""
 
