@@ -17,6 +17,8 @@ from slowstep.record.experiment.implementations import can_be_made
 
 MOCK_LOADER: Final = "mock-loader"
 PARALLEL_CALLS: Final = "parallel-calls"
+CACHE: Final = "cache"
+INTERLEAVE: Final = "interleave"
 # One is made while another lies ready: as many as each of torch's workers makes by default.
 BATCHES_AHEAD: Final = "prefetch=2"
 CALLBACKS_OFF: Final = "callbacks-off"
@@ -47,6 +49,16 @@ def mock_loader(m: Measurements) -> str | None:
 def parallel_calls(m: Measurements) -> str | None:
     """A pipeline of the framework's own whose maps make several calls at once; None where no lever changes it so."""
     return PARALLEL_CALLS if _changes_it(m, PARALLEL_CALLS) else None
+
+
+def stored_stages(m: Measurements) -> str | None:
+    """A pipeline of the framework's own that stores what is the same in each epoch; None where no lever changes it so."""
+    return CACHE if _changes_it(m, CACHE) else None
+
+
+def inputs_at_once(m: Measurements) -> str | None:
+    """A pipeline of the framework's own that reads several inputs at once; None where no lever changes it so."""
+    return INTERLEAVE if _changes_it(m, INTERLEAVE) else None
 
 
 def batches_ahead(m: Measurements) -> str | None:

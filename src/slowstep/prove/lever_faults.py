@@ -39,17 +39,26 @@ class LeverFault:
     spoils: bool = False
 
 
-def find_faults(choices: Sequence[Choice], switched: Iterable[ArmNote], notes: Iterable[ArmNote], ending: Ending) -> tuple[LeverFault, ...]:
+def find_faults(
+    choices: Sequence[Choice], switched: Iterable[ArmNote], notes: Iterable[ArmNote], ending: Ending, own: Iterable[ArmNote] = ()
+) -> tuple[LeverFault, ...]:
     """The levers with which the training could not go on: it was spoilt by them, or failed while one was on. `switched` is what it noted at
-    each switch, `notes` what it noted of levers.
+    each switch, `notes` what it noted of levers, `own` of errors that are the script's own.
     """
     switched, notes = tuple(switched), tuple(notes)
-    found, arm, cause = spoilers(notes), arm_at_end(switched), cause_of(ending)
+    found, arm = spoilers(notes), arm_at_end(switched)
+    cause = None if ended_by_own_error(own, ending) else cause_of(ending)
     late = {} if cause is None else spoilt_before_end(switched, notes)
     if cause is not None and arm is not None and not late:
         found[arm] = cause
     found |= late
     return tuple(LeverFault(choice=choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
+
+
+def ended_by_own_error(own: Iterable[ArmNote], ending: Ending) -> bool:
+    """Whether a script ended by an error of which a lever has noted that it is the script's own."""
+    said = error_in(ending.output)
+    return any(note.get("error") and str(note["error"]) in said for note in own)
 
 
 def given_up(notes: Iterable[ArmNote]) -> frozenset[int]:

@@ -37,7 +37,7 @@ from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
-from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever import OWN_ERROR, Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration
@@ -226,7 +226,8 @@ class ProveAct:
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
         # Of the last start alone: what an earlier one noted of a lever is of other steps.
-        faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.notes("lever"), ending)
+        told = (self._walked.notes("arm"), self._walked.notes("lever"))
+        faults = find_faults(self._experiment.choices, *told, ending, self._walked.notes(OWN_ERROR))
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:

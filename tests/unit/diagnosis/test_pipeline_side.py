@@ -266,20 +266,47 @@ def levers(pipeline: Any, **more: Any) -> set[str | None]:
     return {fix.lever for fix in finding(NAME, trained(18.0, input={"pipeline": pipeline}, words=TENSORFLOW, **more)).fixes}
 
 
-def test_a_lever_tries_parallel_calls_of_a_map_and_of_nothing_else():
+def test_a_lever_tries_parallel_calls_of_a_map_and_one_several_inputs_of_an_interleave():
     interleaved = pipeline([*AHEAD, node(3, "Interleave", 4, ms=18.0), node(4, "Range")], written("Prefetch"), written("Interleave", PARSE))
 
-    assert levers(slow_map(18.0, in_python=False)) == {"parallel-calls", None}
+    assert levers(slow_map(18.0, in_python=False)) == {"parallel-calls", "cache", None}
     assert levers(slow_map(18.0), used=0.3) == {"parallel-calls", None}
-    assert levers(slow_map(60.0, in_python=False, parallelism=4, tuned=True)) == {None}
-    assert levers(interleaved) == {None}
+    assert levers(slow_map(60.0, in_python=False, parallelism=4, tuned=True)) == {"cache", None}
+    assert levers(interleaved) == {"interleave", "cache", None}
 
 
-@pytest.mark.parametrize(("kind", "lever"), [("Map", "parallel-calls"), ("Interleave", None)])
+@pytest.mark.parametrize(("kind", "lever"), [("Map", "parallel-calls"), ("Interleave", "interleave")])
 def test_so_it_does_where_it_is_not_known_which_stage_is_slow(kind, lever):
     unknown = replace(slow_map(18.0, ready=2), written=(written("Prefetch"), written(kind, PARSE)))
 
-    assert levers(unknown) == {lever, None}
+    assert levers(unknown) == {lever, "cache", None}
+
+
+def test_a_lever_reads_several_files_at_once():
+    nodes = [*AHEAD, node(3, "BatchV2", 4, ratio=4.0), node(4, "FlatMap", 5, 6, each=4.0), node(5, "TensorSlice", each=0.01)]
+    nodes.append(node(6, "TFRecord", ms=18.0, each=4.0))
+
+    assert levers(pipeline(nodes, written("Prefetch"), written("Batch"), written("TFRecord"))) == {"interleave", "cache", None}
+
+
+@pytest.mark.parametrize(
+    ("stages", "is_tried"),
+    [
+        ((written("Map", PARSE), written("Range")), True),
+        ((written("Shuffle"), written("Map", PARSE), written("Range")), True),
+        ((written("Map", PARSE), written("Shuffle"), written("Range")), False),
+        ((written("Map", PARSE, LOAD), written("Range")), False),
+        ((written("Map", PARSE), written("Map", LOAD, LOAD), written("TFRecord")), False),
+    ],
+    ids=["a map", "before a shuffle", "behind a shuffle", "in Python", "behind Python"],
+)
+def test_a_lever_stores_what_may_be_the_same_in_each_epoch(stages, is_tried):
+    nodes = [*AHEAD, *(node(3 + at, each.kind, *([4 + at] if at + 1 < len(stages) else [])) for at, each in enumerate(stages))]
+    nodes = [{**each, "ms": 18.0 if each["name"] == "Map" else each["ms"]} for each in nodes]
+    first = next(at for at, each in enumerate(nodes) if each["ms"])
+    nodes = [{**each, "ms": each["ms"] if at == first else 0.0} for at, each in enumerate(nodes)]
+
+    assert ("cache" in levers(pipeline(nodes, written("Prefetch"), *stages))) == is_tried
 
 
 def test_a_lever_tries_batches_ahead_where_the_request_makes_them():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
-from slowstep.prove.lever_faults import arm_at_end, cause_of, error_in
+from slowstep.prove.lever_faults import arm_at_end, cause_of, error_in, find_faults
+from slowstep.prove.stats.design import FIRST
+from slowstep.record.experiment.lever import LeverSpec
 
 CRASH = """step 10
 Traceback (most recent call last):
@@ -71,3 +74,12 @@ def test_of_a_long_error_the_beginning_is_told_and_without_a_traceback_the_last_
     assert error_in("one\ntwo\n") == "two"
     assert error_in("") == ""
     assert len(error_in(f"Traceback (most recent call last)\nValueError: {'x' * 500}")) == 200
+
+
+@pytest.mark.parametrize(("noted", "blamed"), [((), 1), (("IndexError",), 0), (("KeyError",), 1)])
+def test_no_lever_is_blamed_for_an_error_that_was_noted_as_the_script_s_own(noted, blamed):
+    choices, switched = [Choice(spec=LeverSpec(name="jit-compile"))], [{"kind": "arm", "arm": FIRST}]
+
+    found = find_faults(choices, switched, (), ending(1, CRASH), [{"kind": "own_error", "error": error} for error in noted])
+
+    assert len(found) == blamed

@@ -66,7 +66,7 @@ class Arms:
         """Give up the arms that were not ready when they were asked last; the others are, from now on, known to be."""
         for arm, changes in enumerate(self._changes):
             if changes is not None and not self._ready[arm]:
-                self._give_up(arm, "not applicable", NOT_IN_TIME)
+                self._give_up(arm, "not applicable", next((why for change in changes if (why := change.lacks()) is not None), NOT_IN_TIME))
             elif changes is not None:
                 self._note(arm, "ready")
 

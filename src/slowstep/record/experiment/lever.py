@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 NUMERICS: Final = "numerics"
 ORDER: Final = "order"
 DEMAND: Final = "demand"
+# What is noted of an error that the script meets with a lever on and that is its own: it would have met it without the lever too.
+OWN_ERROR: Final = "own_error"
 
 # What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
 # as they are, it may make them shorter or longer, or it decides whether there are any.
@@ -69,6 +71,10 @@ class Change:
     def ready(self) -> bool:
         """Whether it may be switched on: what it needs to see of the training (batches, calls) has been seen."""
         return True
+
+    def lacks(self) -> str | None:
+        """What it still needs where it was not ready in time, to end the sentence "not applicable, because ..."; None: it was not seen."""
+        return None
 
     def begin_counting(self) -> None:
         """Called at the boundary from which on the steps of a block are counted; those between `on` and it only settled."""

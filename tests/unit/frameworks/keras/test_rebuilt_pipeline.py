@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,74 +17,16 @@ if keras.config.backend() != "tensorflow":
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+from fitted_pipelines import OFF, OFF_AGAIN, ON, ON_AGAIN, PREPARED, LeveredPipeline, as_row, trained  # noqa: E402
 from slowstep.frameworks.keras.inside._given import MADE_BY_KERAS  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import parallel_calls, prefetch  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input import graphs, kept  # noqa: E402
-from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
-from slowstep.record.experiment.training import Training  # noqa: E402
-from slowstep.record.recorder import Recorder  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
 
-PREPARED, ON, OFF, ON_AGAIN, OFF_AGAIN = 2, 22, 26, 29, 32
-Acts = dict[int, Callable[[], object]]
-
-
-class Tells(keras.Model):  # type: ignore[misc]
-    """Says of each batch which it was; `traced` counts how often the step was."""
-
-    traced = 0
-
-    def train_step(self, data: Any) -> Any:
-        self.traced += 1
-        return {"seen": tf.reduce_max(data[0] if isinstance(data, tuple) else data)}
-
-
-class Follows(keras.callbacks.Callback):  # type: ignore[misc]
-    """Does something after so many batches, and keeps what they say of themselves."""
-
-    def __init__(self, acts: Acts) -> None:
-        super().__init__()
-        self.seen: list[int] = []
-        self._acts = acts
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.seen.append(int(logs["seen"]))
-        self._acts.get(len(self.seen), lambda: None)()
-
-
-class Levered:
-    """The lever in a training; `refused` is why it has no meaning there."""
-
-    def __init__(self, recorder: Recorder, lever: Any = parallel_calls) -> None:
-        self._recorder, self._lever = recorder, lever
-        self.change: Any = None
-        self.refused: str | None = None
-
-    def prepare(self) -> None:
-        try:
-            self.change = self._lever.prepare(Training(self._recorder), LeverSpec(name="any", value="3"))
-        except NotApplicable as error:
-            self.refused = str(error)
-
-    def acts(self) -> Acts:
-        on, off = (lambda: self.change.on()), (lambda: self.change.off())
-        return {PREPARED: self.prepare, ON: on, OFF: off, ON_AGAIN: on, OFF_AGAIN: off, 35: lambda: self.change.remove()}
-
-
-def trained(batches: Any, acts: Acts, **given: Any) -> tuple[list[int], Tells]:
-    model, follows = Tells(), Follows(acts)
-    model.compile("sgd")
-    model.fit(batches, verbose=0, shuffle=False, callbacks=[follows], **given)
-    return follows.seen, model
-
-
-def as_row(number: Any) -> Any:
-    return tf.cast(number, tf.float32)[None]
-
 
 def test_a_second_pipeline_gives_while_it_is_on_and_the_own_one_goes_on_where_it_was(recorder):
-    lever = Levered(recorder)
+    lever = LeveredPipeline(recorder, parallel_calls)
 
     seen, model = trained(tf.data.Dataset.range(100).map(as_row), lever.acts(), steps_per_epoch=40)
 
@@ -103,7 +44,7 @@ def test_a_second_pipeline_gives_while_it_is_on_and_the_own_one_goes_on_where_it
 
 
 def test_its_calls_are_made_at_once(recorder):
-    lever, running, most, lock = Levered(recorder), [0], [0], threading.Lock()
+    lever, running, most, lock = LeveredPipeline(recorder, parallel_calls), [0], [0], threading.Lock()
 
     def slowly(number: Any) -> Any:
         # By the time the second pipeline makes these, the own one is past them.
@@ -134,7 +75,7 @@ def test_its_calls_are_made_at_once(recorder):
     ids=["parallel already", "no map", "arrays"],
 )
 def test_where_no_call_would_be_made_otherwise_it_is_not_applicable(recorder, batches, why):
-    lever = Levered(recorder)
+    lever = LeveredPipeline(recorder, parallel_calls)
 
     trained(batches(), {1: lever.prepare}, **({"batch_size": 4} if why == MADE_BY_KERAS else {}))
 
@@ -142,7 +83,7 @@ def test_where_no_call_would_be_made_otherwise_it_is_not_applicable(recorder, ba
 
 
 def test_a_pipeline_that_reads_the_training_s_variables_is_not_built_twice(recorder):
-    lever, scale = Levered(recorder), tf.Variable(1.0)
+    lever, scale = LeveredPipeline(recorder, parallel_calls), tf.Variable(1.0)
 
     trained(tf.data.Dataset.range(8).map(lambda number: as_row(number) * scale), {1: lever.prepare})
 
@@ -171,7 +112,7 @@ def generated() -> Any:
     ids=["cache", "cache in a file", "cache inside", "snapshot", "one generator"],
 )
 def test_a_pipeline_that_only_one_may_read_is_not_built_twice(recorder, batches, why, tmp_path):
-    lever = Levered(recorder)
+    lever = LeveredPipeline(recorder, parallel_calls)
 
     seen, _ = trained(batches(tmp_path), {PREPARED: lever.prepare}, steps_per_epoch=8)
 
@@ -180,7 +121,7 @@ def test_a_pipeline_that_only_one_may_read_is_not_built_twice(recorder, batches,
 
 
 def test_a_pipeline_that_reads_a_table_is_not_built_twice(recorder):
-    lever = Levered(recorder)
+    lever = LeveredPipeline(recorder, parallel_calls)
     pairs = tf.lookup.KeyValueTensorInitializer(tf.range(8, dtype=tf.int64), tf.range(8, dtype=tf.int64))
     table = tf.lookup.StaticHashTable(pairs, 0)
 
@@ -190,7 +131,7 @@ def test_a_pipeline_that_reads_a_table_is_not_built_twice(recorder):
 
 
 def test_a_pipeline_that_holds_much_is_refused_before_it_is_written(recorder, monkeypatch):
-    lever = Levered(recorder)
+    lever = LeveredPipeline(recorder, parallel_calls)
     monkeypatch.setattr(graphs, "_LARGEST_BYTES", 1000)
     monkeypatch.setattr(tf.raw_ops, "DatasetToGraphV2", lambda **_: pytest.fail("it was written"))
 
@@ -200,7 +141,7 @@ def test_a_pipeline_that_holds_much_is_refused_before_it_is_written(recorder, mo
 
 
 def test_batches_are_made_ahead_of_the_training(recorder):
-    lever, made, ahead = Levered(recorder, prefetch), [0], []
+    lever, made, ahead = LeveredPipeline(recorder, prefetch), [0], []
 
     def make(number: Any) -> Any:
         made[0] += 1
@@ -219,7 +160,7 @@ def test_batches_are_made_ahead_of_the_training(recorder):
 
 
 def test_a_pipeline_that_makes_batches_ahead_is_not_told_to(recorder):
-    lever = Levered(recorder, prefetch)
+    lever = LeveredPipeline(recorder, prefetch)
 
     trained(tf.data.Dataset.range(40).map(as_row).prefetch(1).with_options(tf.data.Options()), {1: lever.prepare})
 

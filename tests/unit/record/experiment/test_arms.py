@@ -124,6 +124,24 @@ def test_an_arm_that_an_earlier_start_gave_up_is_neither_made_ready_nor_switched
     assert (notes.of(1), notes.switched) == ([], [AS_IS, 2, AS_IS])
 
 
+@pytest.mark.parametrize(("lacks", "reason"), [(None, arms_module.NOT_IN_TIME), ("an epoch takes longer", "an epoch takes longer")])
+def test_of_an_arm_that_is_not_ready_in_time_what_it_lacks_is_said(made: Any, lacks: str | None, reason: str) -> None:
+    class Unready(Told):
+        def ready(self) -> bool:
+            return False
+
+        def lacks(self) -> str | None:
+            return lacks
+
+    arms, notes = made([Told([], "a"), Unready([], "b")])
+
+    assert not arms.are_ready()
+    arms.give_up_unready()
+
+    assert [note["reason"] for note in notes.levers if note["arm"] == 1] == [reason]
+    assert not arms.is_alive(1)
+
+
 def test_what_an_arm_did_is_said_after_each_of_its_blocks_and_at_the_end(made: Any) -> None:
     arms, notes = made([Told([], "a")])
 

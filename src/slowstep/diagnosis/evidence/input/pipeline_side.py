@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -14,7 +16,7 @@ from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_trainin
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
-from slowstep.diagnosis.lever_specs import batches_ahead, mock_loader, parallel_calls
+from slowstep.diagnosis.lever_specs import batches_ahead, inputs_at_once, mock_loader, parallel_calls, stored_stages
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -31,8 +33,10 @@ COMPUTES_CORES: Final = 0.7
 CACHE: Final = "Cache"
 PREFETCH: Final = "Prefetch"
 BATCH: Final = "Batch"
+SHUFFLE: Final = "Shuffle"
 # What calls a function for each element, and can make several of these calls at once.
-_CALLS: Final = (MAP, "Interleave")
+INTERLEAVE: Final = "Interleave"
+_CALLS: Final = (MAP, INTERLEAVE)
 # What reads files, and calls nothing.
 _READERS: Final = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv")
 _ONCE: Final = "do what does not change from epoch to epoch once, and store it"
@@ -179,12 +183,28 @@ def _of_any_stage(m: Measurements, pipeline: Pipeline) -> tuple[Fix, ...]:
         found += [] if is_ahead else [Fix(text=words.advise(Remedy.STAGE_AHEAD), lever=batches_ahead(m))]
     if in_python is not None:
         found.append(Fix(text=words.advise(Remedy.STAGE_IN_FRAMEWORK, function=in_python.in_python[0].name)))
-    return (*found, *([] if CACHE in kinds else [STORED]), LESS_OF_EACH)
+    stored = replace(STORED, lever=_stored(m, pipeline, pipeline.written))
+    return (*found, *([] if CACHE in kinds else [stored]), LESS_OF_EACH)
 
 
 def _in_parallel(m: Measurements, stage: WrittenStage) -> Fix:
     text = m.training.words.advise(Remedy.PARALLEL_STAGE, stage=_name_of(stage.kind))
-    return Fix(text=text, lever=parallel_calls(m) if kinds_of(stage.kind)[0] == MAP else None)
+    return Fix(text=text, lever=_at_once(m, [stage]))
+
+
+def _at_once(m: Measurements, stages: Sequence[WrittenStage]) -> str | None:
+    """What tries that the calls of these stages are made at once; None where nothing does."""
+    kinds = {kinds_of(each.kind)[0] for each in stages}
+    return parallel_calls(m) if MAP in kinds else inputs_at_once(m) if INTERLEAVE in kinds else None
+
+
+def _stored(m: Measurements, pipeline: Pipeline, stages: Sequence[WrittenStage]) -> str | None:
+    """What tries that what one of these gives is stored; None where each calls Python or stands behind what draws an order anew: of that
+    a lever stores nothing.
+    """
+    kept = takewhile(lambda each: not (each.in_python or each.is_generator or SHUFFLE in kinds_of(each.kind)), reversed(pipeline.written))
+    works = [each for each in kept if each.given is not None or kinds_of(each.kind)[0] in _READERS]
+    return stored_stages(m) if any(each in works for each in stages) else None
 
 
 def _deeper(words: Words) -> str:
@@ -197,8 +217,9 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
     stored = [] if any(each.kind == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
     found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
-    lever = parallel_calls(m) if any(kinds_of(each.kind)[0] == MAP for each in stage.written) else None
+    lever = _at_once(m, stage.written)
     levers = {Remedy.PARALLEL_STAGE: lever, Remedy.PARALLEL_PYTHON: lever, Remedy.STAGE_AHEAD: batches_ahead(m)}
+    levers |= {Remedy.PARALLEL_READING: inputs_at_once(m), Remedy.STAGE_STORED: _stored(m, pipeline, stage.written or pipeline.written)}
     texts = {each: m.training.words.advise(each, size=format_bytes(stage.bytes), **values) for each in found}
     return (*(Fix(text=text, lever=levers.get(each)) for each, text in texts.items()), LESS_OF_EACH)
 

@@ -12,6 +12,8 @@ from slowstep.frameworks.tensorflow.inside._input.asked import Asking
 from slowstep.record.attributes import held_by
 
 _ITERATORS: Final = "tensorflow.python.data.ops.iterator_ops"
+# Of batches that are divided among replicas.
+_DIVIDED: Final = "tensorflow.python.distribute.input_lib"
 _FIT: Final = "fit"
 # A list of callbacks of the script's own may have methods around those of Keras.
 _TELLS: Final = "on_train_batch_begin"
@@ -29,7 +31,7 @@ def asking_of(frame: FrameType | None) -> Asking | None:
 
 def _asking_in(loop: Mapping[str, Any]) -> Asking | None:
     iterator, epochs = loop.get("iterator"), loop.get("epoch_iterator")
-    if not isinstance(iterator, sys.modules[_ITERATORS].IteratorBase):
+    if not isinstance(iterator, (sys.modules[_ITERATORS].IteratorBase, getattr(sys.modules.get(_DIVIDED), "DistributedIteratorBase", ()))):
         return None
     known, asked, seen = (held_by(epochs, name) for name in ("_num_batches", "steps_per_epoch", "_steps_seen"))
     length, together = asked or known, held_by(epochs, "steps_per_execution") or 1

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, JAX, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.tensorflow.inside._dispatches import runs_functions_eagerly
+from slowstep.frameworks.tensorflow.inside._input.own_errors import is_of_input
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
-from slowstep.record.experiment.lever import Change, NotApplicable
+from slowstep.record.experiment.lever import OWN_ERROR, Change, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.timing.tracebacks import hide_own_frames
 
@@ -65,8 +66,13 @@ def check_exchangeable(model: Any) -> None:
         raise NotApplicable(MAKES_ITSELF)
     if None in makers:
         raise NotApplicable(NO_MAKER)
-    if int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1)) != 1:
+    if replicas_of(model) != 1:
         raise NotApplicable(SEVERAL_REPLICAS)
+
+
+def replicas_of(model: Any) -> int:
+    """How many replicas of a model with TensorFlow train together."""
+    return int(getattr(model.distribute_strategy, "num_replicas_in_sync", 1))
 
 
 class TrainFunction(Change):
@@ -97,6 +103,7 @@ class TrainFunction(Change):
         self._broken: Exception | None = None
         # How the input ends is no fault of the function's.
         self._passed_on: tuple[type[Exception], ...] = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
+        self._recorder = training.recorder
         self._fetches = training.recorder.shared(CountedFetches)
 
     def ready(self) -> bool:
@@ -156,14 +163,21 @@ class TrainFunction(Change):
             return self._as_it_was(original, iterator)
         try:
             result = self._called(iterator)
-        except self._passed_on:
-            raise
         except Exception as error:  # whatever cannot be traced goes on as it was; the arm is given up at the next boundary
+            if self._is_passed_on(error):
+                raise
             self._broken = error
             return self._as_it_was(original, iterator)
         self._calls += 1
         self.effect += self._is_ready
         return result
+
+    def _is_passed_on(self, error: Exception) -> bool:
+        """Whether the function is not at fault: the input has ended, or its pipeline has raised, as it would have without the lever."""
+        if is_of_input(error):
+            self._recorder.note({"kind": OWN_ERROR, "error": type(error).__name__})
+            return True
+        return isinstance(error, self._passed_on)
 
     def _is_tried(self) -> bool:
         """Whether this call is the other function's, as far as it can be made and told. Raises nothing."""

@@ -11,7 +11,7 @@ from slowstep.frameworks.keras.inside._batch_sizes import CountedSizes
 from slowstep.frameworks.keras.inside._epochs import epochs_of
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
-from slowstep.frameworks.keras.inside._train_functions import begun, traced_model
+from slowstep.frameworks.keras.inside._train_functions import begun, model_in_fit, replicas_of, traced_model
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.levers._input.size_peaks import SizePeaks
@@ -22,6 +22,7 @@ from slowstep.record.experiment.training import Training
 NO_FIT: Final = "no fit of Keras on TensorFlow runs, and a loop of the script's own has its own batches"
 EAGER: Final = "the step runs eagerly, and fetches its batches in Python (try run-eagerly-off)"
 TOGETHER: Final = "the script makes {own} steps in a call itself"
+DIVIDED: Final = "each batch is divided among {replicas} replicas, each of which fetches its part: none can join several batches of all"
 NO_MULTIPLE: Final = "batches hold {own} samples, and several of these are joined: give a multiple of that"
 SAME: Final = "batches hold {own} samples already"
 NOT_JOINED: Final = "the model does not take several of its batches as one ({})"
@@ -164,6 +165,8 @@ def _joined(*parts: Any) -> Any:
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose batches one call could join."""
+    if (replicas := replicas_of(model_in_fit(NO_FIT))) != 1:
+        raise NotApplicable(DIVIDED.format(replicas=replicas))
     model, size = traced_model(NO_FIT, EAGER), read_size(spec)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)

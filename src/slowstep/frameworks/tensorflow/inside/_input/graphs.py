@@ -45,11 +45,16 @@ def graph_of(dataset: Any) -> Any:
         # Random numbers and Python functions have a state that is no part of the graph: the second pipeline has its own.
         written = tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor, external_state_policy=1).numpy()
         _check_size(len(written))
-        graph = sys.modules[_PROTO].GraphDef.FromString(written)
+        graph = parsed(written)
     except (tf.errors.OpError, ValueError) as error:
         raise NotApplicable(NOT_AGAIN.format(type(error).__name__)) from None
     _check_readers(graph)
     return graph
+
+
+def parsed(written: bytes) -> Any:
+    """A graph as TensorFlow has written it."""
+    return sys.modules[_PROTO].GraphDef.FromString(written)
 
 
 def _held_bytes(dataset: Any) -> int:
@@ -86,7 +91,7 @@ def make_calls_parallel(graph: Any) -> None:
     maps = [node for node in graph.node if node.op == _MAP]
     if not maps:
         raise NotApplicable(NO_MAP)
-    calls = _number(graph, "slowstep_calls", AUTOTUNE)
+    calls = constant_in(graph, "slowstep_calls", AUTOTUNE)
     for node in maps:
         node.op = "ParallelMapDatasetV2"
         # After its input and what its function captures.
@@ -98,29 +103,50 @@ def make_calls_parallel(graph: Any) -> None:
 
 def make_ahead(graph: Any, batches: int) -> None:
     """Have so many batches made ahead of the training. Raises NotApplicable where some are already."""
-    result = next(node for node in graph.node if node.op == _RESULT)
-    last = _node_of(graph, result.input[0])
+    result = result_of(graph)
+    last = node_of(graph, result.input[0])
     written = last
     while written.op == f"{NO_STAGE}Dataset":
-        written = _node_of(graph, written.input[0])
+        written = node_of(graph, written.input[0])
     if written.op == _PREFETCH:
         raise NotApplicable(AHEAD_ALREADY)
     ahead = graph.node.add()
     ahead.name, ahead.op = "slowstep_ahead", _PREFETCH
-    ahead.input.extend([last.name, _number(graph, "slowstep_batches", batches)])
+    ahead.input.extend([last.name, constant_in(graph, "slowstep_batches", batches)])
     for name in ("output_types", "output_shapes"):
         ahead.attr[name].CopyFrom(last.attr[name])
     result.input[0] = ahead.name
 
 
-def _node_of(graph: Any, name: str) -> Any:
+def result_of(graph: Any) -> Any:
+    """The node that says what the whole pipeline is."""
+    return next(node for node in graph.node if node.op == _RESULT)
+
+
+def node_of(graph: Any, name: str) -> Any:
+    """The node that an input of another one is of."""
     return next(node for node in graph.node if node.name == name.partition(":")[0])
 
 
-def _number(graph: Any, name: str, value: int) -> str:
+def dataset_of(graph: Any, name: str) -> Any:
+    """The variant of the data set that a node of it makes. Raises what TensorFlow does."""
+    part = type(graph)()
+    part.CopyFrom(graph)
+    result_of(part).input[0] = name
+    return sys.modules["tensorflow"].raw_ops.DatasetFromGraph(graph_def=part.SerializeToString())
+
+
+def length_of(dataset: Any) -> int:
+    """How many elements a variant has; below 0 where it has no end, or nobody knows. Raises what TensorFlow does."""
+    return int(sys.modules["tensorflow"].raw_ops.DatasetCardinality(input_dataset=dataset))
+
+
+def constant_in(graph: Any, name: str, value: Any, dtype: Any = None) -> str:
+    """Put in one; whole numbers where nothing else is said. Its name."""
     tf = sys.modules["tensorflow"]
+    kind = dtype or tf.int64
     node = graph.node.add()
     node.name, node.op = name, "Const"
-    node.attr["dtype"].type = tf.int64.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int64))
+    node.attr["dtype"].type = kind.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, kind))
     return name
