@@ -98,12 +98,25 @@ def test_of_an_operation_that_is_not_surely_one_of_the_graphs_nothing_is_said_bu
         ({"operation": "MultiheadAttention"}, arithmetic.OTHER_KIND),
         ({"operation": None, "name": None}, arithmetic.OTHER_KIND),
         ({"operation": None, "name": "torch.cdist"}, arithmetic.OTHER_KIND),
-        ({"low": 0.11}, arithmetic.NO_BACKWARD),
     ],
-    ids=["several at once", "no name", "another function", "perhaps without a gradient"],
+    ids=["several at once", "no name", "another function"],
 )
-def test_of_a_call_that_is_of_no_kind_or_may_have_no_gradient_nothing_is_said_but_why(change, why):
+def test_of_a_call_that_is_of_no_kind_nothing_is_said_but_why(change, why):
     assert _row(_measured(WIDE, call=replace(CALL, **change)), "its arithmetic").where == why
+
+
+@pytest.mark.parametrize(("longest_ns", "is_told"), [(3.1e6, True), (2.9e6, False), (None, False)])
+def test_with_few_stacks_it_is_what_takes_longer_than_all_others_could(longest_ns, is_told):
+    # 3.2 times the 0.93 ms of others' forward, as far as is expected.
+    m = _measured(replace(WIDE, longest_ns=longest_ns), NARROW, call=replace(CALL, low=0.11))
+
+    assert ("it computes" in values(finding("dominant-module", m))) is is_told
+
+
+def test_with_few_stacks_it_may_have_no_gradient():
+    m = _measured(replace(WIDE, longest_ns=2.9e6), call=replace(CALL, low=0.11))
+
+    assert _row(m, "its arithmetic").where == arithmetic.NO_BACKWARD
 
 
 @pytest.mark.parametrize("why", list(Untold))

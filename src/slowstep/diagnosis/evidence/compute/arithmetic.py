@@ -1,7 +1,7 @@
 """What one call of a model's computes, in which time, and what all else of the model gets out of the same time.
 
 Only of what surely is one operation of the backward graph: of the kind that is called, the only one (or the only ones of one work) whose
-backward may take as long as what other layers leave of it.
+backward takes as long as what other layers leave of it, or longer than all of theirs could.
 """
 
 from __future__ import annotations
@@ -99,13 +99,16 @@ def _operation(m: Measurements, found: PassProducts, call: ForwardCall, held: He
     kind = KIND.get(call.operation or (call.name or "").rpartition(".")[2])
     if kind is None:
         return OTHER_KIND
-    if not (held.has_backward and held.backward_low > 0):
+    if not held.has_backward:
         return NO_BACKWARD
-    least_ns = TIMED_LESS * held.backward_low * float(m.step_ns.mean()) / max(m.trainer.backwards_per_step, 1.0)
+    # With few stacks it is no more than expected that it has a gradient: then it is what takes longer than all others could.
+    is_sure = held.backward_low > 0
+    least = TIMED_LESS * held.backward_low if is_sure else held.others_high
+    least_ns = least * float(m.step_ns.mean()) / max(m.trainer.backwards_per_step, 1.0)
     may_be = [each for each in found.operations if each.kind == kind and (each.longest_ns is None or each.longest_ns >= least_ns)]
-    if len(may_be) != 1:
-        return SEVERAL if may_be else NO_NODE
-    return may_be[0]
+    if len(may_be) == 1 and (is_sure or may_be[0].longest_ns is not None):
+        return may_be[0]
+    return SEVERAL if may_be else NO_NODE if is_sure else NO_BACKWARD
 
 
 def _why_no_rest(found: PassProducts, own: int, held: HeldByCall) -> str | None:

@@ -26,7 +26,8 @@ class HeldByCall:
     """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`.
 
     `has_backward`: whether it is expected to have one; a call without gradients has none, and then `share` is that of its forward.
-    `backward_low` is what its backward holds at least, whatever its forward does, and `rest` what all else of forward and backward does.
+    `backward_low` is what its backward holds at least, whatever its forward does, `others_high` what that of all others holds at most, as
+    far as is expected, and `rest` what all else of forward and backward does.
     """
 
     forward: float
@@ -35,6 +36,7 @@ class HeldByCall:
     high: float
     has_backward: bool
     backward_low: float
+    others_high: float
     rest: float
 
 
@@ -70,6 +72,7 @@ def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
         high=most,
         has_backward=has_backward,
         backward_low=max(left(low), 0.0),
+        others_high=OTHERS_BACKWARD_AT_MOST * (body - own),
         rest=body + backward - share,
     )
 
