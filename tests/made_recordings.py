@@ -68,6 +68,7 @@ class Training:
     helping_cores: float = 0.0  # that the training's other threads use
     nodes: int | None = 20
     work: dict[str, Any] | None = None  # what a look at a graph notes that its operations compute
+    products: tuple[list[Any], ...] = ()  # what it notes of operations that multiply, beside that
     noted_looks: tuple[int, int] = (0, 1_000_000)  # the first look that notes it, and the first that does not any more
     foreign_cores: float = 0.0
     stolen_cores: float = 0.0
@@ -493,6 +494,8 @@ class _Simulation:
             counts, none = ("elements", "dear", "scattered", "products"), ("unknown", "parts", "weights")
             nothing = {**dict.fromkeys(counts, 0), "whole": 1, **{name: [] for name in none}}
             self.trainer.lines.append({"kind": "work", "at_ns": int(self.now), **nothing, **t.work})
+            if t.products:
+                self.trainer.lines.append({"kind": "products", "at_ns": int(self.now), "rows": list(t.products)})
 
     def _backward(self, work: float, delay: float, stall: float = 0.0) -> None:
         forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + stall + delay

@@ -118,6 +118,23 @@ STEP_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="graph_products",
+        row="One row per kind, shape and work of operations that multiply, in each pass of `graph_work` whose operations were timed.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("kind", pl.String, "convolution, matrices or attention"),
+            column("shape", pl.List(pl.Int64), "the shape of what such an operation gave; empty is not known"),
+            column("count", pl.Int64, "how many of them there are"),
+            column("products", pl.Int64, "products of two elements in one's forward", nullable=True),
+            column("backward", pl.Int64, "and in its backward", nullable=True),
+            column("moved", pl.Int64, "elements that one's forward reads and writes at least, parameters included", nullable=True),
+            column("moved_back", pl.Int64, "and its backward", nullable=True),
+            column("longest_ns", pl.Int64, "the longest backward of one", nullable=True),
+            column("total_ns", pl.Int64, "the backward of all of them", nullable=True),
+        ),
+    ),
+    Table(
         name="graph_shapes",
         row="One row per shape of what the operations below a loss gave, of the commonest shapes of a few passes.",
         columns=(

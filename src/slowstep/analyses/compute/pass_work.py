@@ -51,7 +51,7 @@ def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, calls_pytho
 
     `calls_python`: whether autograd's engine does; None where that is not known.
     """
-    looks, graphs = (_of_training(timeline, trainer, name) for name in ("graph_work", "graphs"))
+    looks, graphs = (looks_of_training(timeline, trainer, name) for name in ("graph_work", "graphs"))
     is_told = not work.modes and calls_python is False and (trainer.facts.world_size or 1) == 1
     if looks.is_empty() or (looks["unknown"].list.len() > 0).any() or not is_told or _has_larger(graphs, looks):
         return None
@@ -64,7 +64,7 @@ def find_pass_work(timeline: Timeline, trainer: Trainer, work: Work, calls_pytho
     )
 
 
-def _of_training(timeline: Timeline, trainer: Trainer, name: str) -> pl.DataFrame:
+def looks_of_training(timeline: Timeline, trainer: Trainer, name: str) -> pl.DataFrame:
     """Looks from its first update to its last one: other trainings of the process have other graphs."""
     of_training = pl.col("time_ns").is_between(int(trainer.update_start_ns[0]), int(trainer.update_end_ns[-1]))
     return timeline.table(name).filter(pl.col("process") == trainer.process, of_training)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from slowstep.sources._recording.graph_work_fit import graph_work_fits
+from slowstep.sources._recording.graph_work_fit import graph_products_fit, graph_work_fits
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
@@ -191,6 +191,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "shapes": {"at_ns": int, "nodes": int, "shapes": list},
     "work": {"at_ns": int, "unknown": list[str], "parts": list, "weights": list}
     | dict.fromkeys(("elements", "dear", "scattered", "products", "whole"), int),
+    "products": {"at_ns": int, "rows": list},
     "cells": {"cells": dict[str, int]},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
     "pipeline": {"id": int, "stages": list},
@@ -291,6 +292,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "padded": padded_fits,
     "shapes": shapes_fit,
     "work": graph_work_fits,
+    "products": graph_products_fit,
     "loops": _loops_fit,
     "loops_around": _loops_fit,
     "tables": _tables_fit,

@@ -8,6 +8,8 @@ from slowstep.sources._recording.note_types import is_of
 
 _COUNTS = ("elements", "dear", "scattered", "products", "whole")
 _LISTS = ("parts", "weights")
+# Of a row of products: its kind, its shape, and how many there are; then products, elements and times.
+_NUMBERS = 6
 
 
 def graph_work_fits(note: dict[str, Any]) -> bool:
@@ -15,6 +17,18 @@ def graph_work_fits(note: dict[str, Any]) -> bool:
     return all(note[name] >= 0 for name in _COUNTS) and all(
         _are_lengths(row) and (name != "weights" or len(row) == 2) for name in _LISTS for row in note[name]
     )
+
+
+def graph_products_fit(note: dict[str, Any]) -> bool:
+    """Whether each row is of something that is there, and has all its numbers."""
+    return all(map(_is_product, note["rows"]))
+
+
+def _is_product(row: Any) -> bool:
+    if not isinstance(row, list) or len(row) != 3 + _NUMBERS:
+        return False
+    kind, shape, *numbers = row
+    return is_of(kind, str) and (shape == [] or _are_lengths(shape)) and is_of(numbers, list[int]) and numbers[0] > 0
 
 
 def _are_lengths(row: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._recording.graph_work import graph_work_table
+from slowstep.sources._recording.graph_work import graph_products_table, graph_work_table
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.padding import padding_tables
 from slowstep.sources._recording.pipelines import pipeline_tables
@@ -28,6 +28,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "called": _called(process, notes),
         "threads": _threads(process, notes),
         "graph_work": graph_work_table(process, notes),
+        "graph_products": graph_products_table(process, notes),
         **padding_tables(process, notes),
         **pipeline_tables(process, notes),
     }

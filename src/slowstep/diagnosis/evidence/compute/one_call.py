@@ -26,6 +26,8 @@ class HeldByCall:
     """Shares of the window, 0 to 1: of the forward's call, and of all with its backward, which is at least `low` and at most `high`.
 
     `has_backward`: whether it is expected to have one; a call without gradients has none, and then `share` is that of its forward.
+    `backward_low` is what its backward holds at least, whatever its forward does, `others_high` what that of all others holds at most, as
+    far as is expected, and `rest` what all else of forward and backward does.
     """
 
     forward: float
@@ -33,6 +35,9 @@ class HeldByCall:
     low: float
     high: float
     has_backward: bool
+    backward_low: float
+    others_high: float
+    rest: float
 
 
 def held_by_line(m: Measurements, line: ForwardLine) -> float:
@@ -59,8 +64,17 @@ def held_by_call(m: Measurements, call: ForwardCall) -> HeldByCall:
 
     # Who has no gradients leaves backward to the others, who then take no longer than others ever do.
     has_backward, least, most = left(own) > 0, low + max(left(low), 0.0), high + backward
-    share = own + (call.share * backward if has_backward else 0.0)
-    return HeldByCall(forward=own, share=float(np.clip(share, least, most)), low=least, high=most, has_backward=has_backward)
+    share = float(np.clip(own + (call.share * backward if has_backward else 0.0), least, most))
+    return HeldByCall(
+        forward=own,
+        share=share,
+        low=least,
+        high=most,
+        has_backward=has_backward,
+        backward_low=max(left(low), 0.0),
+        others_high=OTHERS_BACKWARD_AT_MOST * (body - own),
+        rest=body + backward - share,
+    )
 
 
 def _shares(m: Measurements) -> tuple[float, float]:

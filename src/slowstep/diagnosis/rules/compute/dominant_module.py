@@ -5,7 +5,8 @@ What it sees:
     code), others under other lines, and that line holds at least a quarter of the time, on a processor with its backward. Where there
     most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation (a recurrent
     layer is several), and that holds half of the time as far as is expected, and surely a tenth, it claims that time. Anything else is
-    advice: a line may call a whole model.
+    advice: a line may call a whole model. What that operation multiplies is told by the graphs of a few backward passes, beside what all
+    other operations of the model multiply in their time.
 Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
@@ -15,8 +16,8 @@ How the gain is predicted:
 When it is wrong:
     On the processor the backward of a line runs in another thread without a stack of Python. Stacks are taken where the GIL is given away,
     which long operations do and short ones hardly. A function of the user's own for backward may take longer than layers do. Whether the
-    operation's own arithmetic is as fast as it could be is not looked at, nor whether the model needs it. Older recordings do not tell the
-    calls of a line apart.
+    operation's own arithmetic is as fast as it could be is not known, only whether it is as fast as the rest's, nor whether the model needs
+    it. What goes over elements one by one takes time and is no arithmetic here. Older recordings do not tell the calls of a line apart.
 What to try:
     A cheaper layer, a smaller input to it, channels_last for convolutions, torch.compile, or bfloat16 for that part.
 """
@@ -28,6 +29,7 @@ from dataclasses import replace
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.evidence.compute.arithmetic import MAY_BE_SEVERAL, arithmetic_of, arithmetic_rows, in_title
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -68,10 +70,13 @@ def judge(m: Measurements) -> Answer:
 def _line(m: Measurements, line: ForwardLine) -> Judged:
     share = held_by_line(m, line)
     what = f"{line.where}" + (f" (mostly {line.operation})" if line.operation else "")
+    # Where its calls are told apart, and no one of them is surely one operation.
+    is_open = line.call is not None and not line.call.is_one and m.compute.device == "cpu" and share >= MOST_OF_STEP
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=line.function),
         Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
         Evidence(name=OF_TIME[m.compute.device == "cpu"], value=share, unit="share of window", threshold=WORTH),
+        *(arithmetic_rows(MAY_BE_SEVERAL) if is_open else ()),
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
@@ -83,18 +88,20 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
 def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: HeldByCall) -> Judged:
     called = " ".join(text for text in (call.name, f"({call.operation})" if call.operation else None) if text) or "one operation"
     backward = ", with its backward," if held.has_backward else ""
+    arithmetic = arithmetic_of(m, call, held)
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=f"{called} in {line.function}"),
         Evidence(name="its share of the forward", value=call.share, unit="share of forward"),
         Evidence(name=OF_TIME[held.has_backward], value=held.share, unit="share of window", threshold=MOST_OF_STEP),
         Evidence(name="that is at least", value=held.low, unit="share of window", threshold=HEALTHY_UNATTRIBUTED),
         Evidence(name="its forward alone", value=held.forward, unit="share of window"),
+        *arithmetic_rows(arithmetic),
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{called} in {line.where} is one operation and takes{backward} {format_share(held.share)} of the time",
+        title=f"{called} in {line.where} is one operation and takes{backward} {format_share(held.share)} of the time{in_title(arithmetic)}",
         share=held.share,
         share_low=held.low,
         share_high=held.high,

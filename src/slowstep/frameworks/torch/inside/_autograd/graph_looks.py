@@ -11,6 +11,7 @@ from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLoo
 from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeats
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
 from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work
+from slowstep.frameworks.torch.inside._autograd.product_looks import ProductLooks
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
 
@@ -38,10 +39,23 @@ cpu_ns = time.thread_time_ns
 class GraphLooks:
     """A round of looks is `wanted` by the sampler's thread, twice a second, and taken by the thread that runs backward passes."""
 
-    __slots__ = ("_began_ns", "_border", "_first", "_left", "_looks", "_noted", "_owed_ns", "_recorder", "_sizes", "_spent_ns", "_tables")
+    __slots__ = (
+        "_began_ns",
+        "_border",
+        "_first",
+        "_left",
+        "_looks",
+        "_noted",
+        "_owed_ns",
+        "_products",
+        "_recorder",
+        "_sizes",
+        "_spent_ns",
+        "_tables",
+    )
 
     def __init__(self, recorder: Recorder, tables: TableLooks | None = None) -> None:
-        self._recorder, self._tables = recorder, tables
+        self._recorder, self._tables, self._products = recorder, tables, ProductLooks(recorder)
         self.forget()
 
     def forget(self) -> None:
@@ -52,6 +66,7 @@ class GraphLooks:
         # The number of the first node after the first look of the last round, and of the round before.
         self._first: int | None = None
         self._border: int | None = None
+        self._products.forget()
         if self._tables is not None:
             self._tables.forget()
 
@@ -111,9 +126,15 @@ class GraphLooks:
         self._sizes += [size] if is_new else []
         work = graph_work(nodes) if nodes else GraphWork(0, 0, 0, 0, (UNMEASURED,))
         self._recorder.note({"kind": "work", "at_ns": at_ns, **work._asdict(), **find_repeats(nodes)._asdict()})
+        if nodes:
+            self._products.look(nodes, at_ns)
 
     def ended(self) -> None:
         """The pass that was looked at is over, or has failed."""
+        if self._products.is_open:
+            began_cpu_ns = cpu_ns()
+            hooks_ns = self._products.ended()
+            self._spend(cpu_ns() - began_cpu_ns + hooks_ns)
         if self._tables is not None and self._tables.is_open:
             began_cpu_ns = cpu_ns()
             self._tables.ended()

@@ -1,0 +1,125 @@
+"""What the usual backward pass multiplies, operation by operation, and how long its backward takes in each.
+
+Nothing is told where passes differ, where the time of backward holds more than what the graph tells (Python of hooks, a forward that is
+computed again, other ranks), or where nobody looked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from enum import Enum
+from statistics import median
+
+import polars as pl
+
+from slowstep.analyses.compute.pass_work import looks_of_training
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.timeline.timeline import Timeline
+
+# A last batch of an epoch is smaller; where more passes than these differ from the usual one, its work is not that of a step.
+MOST_UNUSUAL = 0.1
+
+
+class Untold(Enum):
+    """Why it is not known what operations compute."""
+
+    NOT_LOOKED = "not-looked"
+    RANKS = "ranks"
+    CALLS_PYTHON = "calls-python"
+    PASSES_DIFFER = "passes-differ"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Multiplying:
+    """Operations of a pass that do the same, `count` of them. Of each, products of two elements and elements moved at least, forward and
+    backward, and how long the longest takes in backward. None is unknown.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    count: int
+    products: int | None
+    backward: int | None
+    moved: int | None
+    moved_back: int | None
+    longest_ns: float | None
+
+    @property
+    def all_products(self) -> int | None:
+        """Of all of them, forward and backward."""
+        return None if self.products is None or self.backward is None else self.count * (self.products + self.backward)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassProducts:
+    """The operations of the usual pass that multiply; `unknown` are those of which it is not known what they compute, by name."""
+
+    operations: tuple[Multiplying, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def all_products(self) -> int | None:
+        """Of all of them; None where some are not known."""
+        each = [operation.all_products for operation in self.operations]
+        return None if self.unknown or None in each else sum(products or 0 for products in each)
+
+
+def find_products(timeline: Timeline, trainer: Trainer, calls_python: bool | None) -> PassProducts | Untold:
+    """Of the size that nearly all passes have; `calls_python`: whether autograd's engine does, None where that is not known."""
+    looks, graphs, work = (looks_of_training(timeline, trainer, name) for name in ("graph_products", "graphs", "graph_work"))
+    if looks.is_empty():
+        return Untold.NOT_LOOKED
+    if (trainer.facts.world_size or 1) > 1:
+        return Untold.RANKS
+    if calls_python is not False:
+        return Untold.CALLS_PYTHON
+    times = _usual_times(graphs)
+    passes = _passes(looks.filter(pl.col("time_ns").is_in(list(times))))
+    if not times or len({frozenset(each) for each in passes}) > 1:
+        return Untold.PASSES_DIFFER
+    if not passes:
+        return Untold.NOT_LOOKED
+    unknown = work.filter(pl.col("time_ns").is_in(list(times)))["unknown"].to_list()
+    return PassProducts(
+        operations=tuple(_operation(key, passes) for key in sorted(passes[0], key=str)),
+        unknown=tuple(sorted({name for names in unknown for name in names})),
+    )
+
+
+# Kind, shape, how many, and what one computes.
+_Key = tuple[str, tuple[int, ...], int, int | None, int | None, int | None, int | None]
+
+
+def _usual_times(graphs: pl.DataFrame) -> set[int]:
+    """When passes of the usual size were looked at; none where too many have another."""
+    sizes = graphs.select("nodes", "parameters", "values").rows()
+    counted = Counter(sizes).most_common(1)
+    if not counted or counted[0][1] < (1 - MOST_UNUSUAL) * len(sizes):
+        return set()
+    return {at for at, size in zip(graphs["time_ns"].to_list(), sizes, strict=True) if size == counted[0][0]}
+
+
+def _passes(looks: pl.DataFrame) -> list[dict[_Key, int | None]]:
+    """Of each that was looked at the longest backward of each group of operations."""
+    passes: dict[int, dict[_Key, int | None]] = defaultdict(dict)
+    for row in looks.iter_rows(named=True):
+        key = (row["kind"], tuple(row["shape"]), row["count"], row["products"], row["backward"], row["moved"], row["moved_back"])
+        passes[row["time_ns"]][key] = row["longest_ns"]
+    return list(passes.values())
+
+
+def _operation(key: _Key, passes: list[dict[_Key, int | None]]) -> Multiplying:
+    times = [each[key] for each in passes]
+    longest = [time for time in times if time is not None]
+    kind, shape, count, products, backward, moved, moved_back = key
+    return Multiplying(
+        kind=kind,
+        shape=shape,
+        count=count,
+        products=products,
+        backward=backward,
+        moved=moved,
+        moved_back=moved_back,
+        longest_ns=median(longest) if len(longest) == len(times) else None,
+    )
