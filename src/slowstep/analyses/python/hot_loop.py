@@ -251,7 +251,7 @@ def _loops(
             # Calls that have not ended are not known, nor are those in updates.
             has_ended = bool(calls_of.get((file, name, first), 0)) or rows["complete"].fill_null(value=True).all()
             own = held.own * own_parts.of((file, name, first), rows, most, has_ended=has_ended)
-            rounds = in_rounds.ns((file, name, first))  # type: ignore[arg-type]
+            rounds = in_rounds.ns((file, name, first))
             yield _Loop(frame, own + part * held.in_libraries + rounds, held.own - own, often, each_ns)
 
 

@@ -67,7 +67,7 @@ class CalledInRounds:
         """Those whose lines were counted, and are short operations on average."""
         counted = lines.group_by("file", "function", "first_line", maintain_order=True)
         short = (key for key, rows in counted if each_operation_ns(rows) <= self._longest_ns)
-        return {self._numbers[key] for key in short if key in self._numbers}  # type: ignore[index]
+        return {self._numbers[key] for key in short if key in self._numbers}
 
     def _times(self, callee: int, ns: float) -> float:
         """How often one caller, in whose calls it takes so long, calls it."""
