@@ -14,7 +14,7 @@ from slowstep.analyses.sharing.sharing import blocked_in_backward
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import BACKWARD, Part, PartKind
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -44,7 +44,7 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
         return
     _take(rows, marked.per_step(marked.delay_ns, marked.body), ("compute",))
     # What of a loader is in `preprocess` has its own account (`_is_of_loader`).
-    outside = ("preprocess", "output", "store", UNATTRIBUTED)
+    outside = ("preprocess", *RESULT_STAGES, UNATTRIBUTED)
     _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
     if not trainer.is_fed:
         _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)

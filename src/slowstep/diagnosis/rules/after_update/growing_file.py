@@ -37,6 +37,7 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_in_words, part_without_place
+from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_bytes, format_duration
 
 NAME = "growing-file"
@@ -136,7 +137,7 @@ def _what(m: Measurements) -> str:
 
 RULE = Rule(
     name=NAME,
-    stages=("output", "store"),
+    stages=RESULT_STAGES,
     topics=("compute", "input", "ledger", "machine", "over_time", "python", "saves", "steps", "trainer"),
     judge=judge,
 )

@@ -69,13 +69,11 @@ from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
-# The stages of what is done beside the model with what it has computed.
-BESIDE = ("output", "store")
 # What is no callback's doing; metrics are judged by per-step-metrics.
 OTHERS = (PartKind.CORE_WAIT, PartKind.SMALL_CALLBACKS, PartKind.VALIDATION, PartKind.COLLECTION, PartKind.METRICS)
 AFTER = "after the update"
@@ -108,9 +106,9 @@ def judge(m: Measurements) -> Answer:
 
 def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in BESIDE}
+    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in RESULT_STAGES}
     named = {part: count for part, count in beside.items() if part.kind is not PartKind.VALIDATION and not is_saving(part)}
-    unnamed = [part for part in m.ledger.parts if part.stage in BESIDE and part not in named]
+    unnamed = [part for part in m.ledger.parts if part.stage in RESULT_STAGES and part not in named]
     spans = [part for part in unnamed if part.kind not in OTHERS and not is_saving(part)]
     candidates = [*named, *spans]
     if not candidates:
@@ -369,7 +367,7 @@ def _lever(m: Measurements, part: Part) -> str | None:
 
 RULE = Rule(
     name=NAME,
-    stages=BESIDE,
+    stages=RESULT_STAGES,
     topics=("ledger", "steps", "training"),
     where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
     judge=judge,
