@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.steps.chance import NORMAL_95
 from slowstep.analyses.steps.forwards import find_forwards
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
@@ -21,8 +22,8 @@ from slowstep.timeline.timeline import Timeline
 
 FEWEST_TIMED = 2
 FEWEST_OTHERS = 20
-# 90 % two-sided, for a median of values that are spread like a normal distribution.
-DEVIATIONS = 1.645 * 1.2533
+# Half of a 90 % interval, for a median of values that are spread like a normal distribution.
+DEVIATIONS = NORMAL_95 * 1.2533
 # A median absolute deviation is so much of a standard deviation.
 MEDIAN_DEVIATION = 0.6745
 
