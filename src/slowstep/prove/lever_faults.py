@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL, FIRST
-
-ArmNote = Mapping[str, Any]
+from slowstep.prove.stats.effects import ArmNote
 
 # The state that is noted of a lever after which no loss was finite any more.
 SPOILT: Final = "spoilt"
@@ -52,9 +51,15 @@ def find_faults(choices: Sequence[Choice], switched: Iterable[ArmNote], notes: I
     return tuple(LeverFault(choice=choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
 
 
-def given_up(notes: Iterable[ArmNote]) -> frozenset[int]:
-    """The arms whose levers refused, or failed, be it late: which of their steps these were still on in is not known."""
-    return frozenset(int(note["arm"]) for note in notes if note.get("state") in GIVEN_UP)
+def given_up(notes: Iterable[ArmNote]) -> dict[int, ArmNote]:
+    """The arms whose levers refused, or failed, be it late, each with what was noted first: which of their steps these were still on in is
+    not known.
+    """
+    found: dict[int, ArmNote] = {}
+    for note in notes:
+        if note.get("state") in GIVEN_UP:
+            found.setdefault(int(note["arm"]), note)
+    return found
 
 
 def arm_at_end(switched: Iterable[ArmNote]) -> int | None:

@@ -132,7 +132,7 @@ class ExperimentWatch:
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 
     def _given_up(self) -> frozenset[int]:
-        return given_up(self._executor.lever_notes())
+        return frozenset(given_up(self._executor.lever_notes()))
 
     def _measured(self) -> set[int]:
         """The arms that there are to be measured."""
