@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.prove.stats.effects import NO_WORD, ArmNote, LeverWord, last_words, word_in
+from slowstep.record.experiment.lever import COUNTERS
 
 # The number of a block, in what a lever notes of one.
 _BLOCK: Final = "block"
-# Of the facts of levers, those that count up for as long as a process lives; of others a later word stands in place of an earlier one.
-# `left_out` is such a number for each name.
-COUNTERS: Final = frozenset(
-    ("kept_ns", "batches_kept", "calls", "calls_in_workers", "left_out", "empty_files", "loads", "epoch_changes"),
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
