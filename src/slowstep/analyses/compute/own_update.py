@@ -79,18 +79,13 @@ class _Methods:
 
 def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
     """None without such an optimizer, with too few stacks, and where updates call back into the training (closures)."""
-    updates = trainer.outer_updates
-    start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    usable = (step >= 0) & (step < steps.stretches)
-    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
-    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()
-    if not usable.any() or (containing(start, end, backward) >= 0).any():
+    updates = _updates_of_steps(trainer, steps)
+    if updates.is_empty() or _hold_backwards(trainer):
         return None
-    start, end = start[usable], end[usable]
+    start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
     at = containing(start, end, stacks.time_ns)
     taken = np.flatnonzero(at >= 0)
-    methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[usable][at[taken]])
+    methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[at[taken]])
     if len(taken) < FEWEST_STACKS or not methods.held:
         return None
     most, weight = methods.held.most_common(1)[0]
@@ -108,6 +103,19 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
         tensors=tensors,
         shapes=mine.get("shapes"),
     )
+
+
+def _updates_of_steps(trainer: Trainer, steps: Steps) -> pl.DataFrame:
+    """Those that began in a step that counts."""
+    step = np.searchsorted(steps.edges_ns, trainer.outer_updates["start_ns"].to_numpy(), side="right") - 1
+    within = (step >= 0) & (step < steps.stretches)
+    return trainer.outer_updates.filter(pl.Series(within & ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]))
+
+
+def _hold_backwards(trainer: Trainer) -> bool:
+    updates, spans = trainer.outer_updates, trainer.spans
+    backward = spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()
+    return bool((containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), backward) >= 0).any())
 
 
 def _method(path: Path) -> Frame | None:

@@ -40,7 +40,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.batches.transfer import RECEIVE_NS
-from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.loop_input import LoopInput, Maker
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.python.functions import shown
@@ -89,7 +89,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import PartKind
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -217,7 +217,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     held = np.zeros(m.steps.count) if made.largest is None else m.ledger.of_parts(made.largest)
-    share, low, high = share_interval(m, held)
+    share, _, _ = share_interval(m, held)
     # What is blocked is not made faster by other code.
     if made.largest is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum():
         return None
@@ -230,20 +230,27 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None
-    inner, spread = maker.inner, spread_of_loop_input(m, made)
-    name, named = part_without_place(made.largest), part_in_words(made.largest)
+    return _found_in_loop(m, side, made, made.largest, maker, is_alone=not take_most)
+
+
+def _found_in_loop(m: Measurements, side: InputSide, made: LoopInput, largest: Part, maker: Maker, *, is_alone: bool) -> Judged:
+    """That the loop's own making is to blame; `is_alone`: workers would save little of it."""
+    assert maker.python_share is not None
+    held, inner, spread = m.ledger.of_parts(largest), maker.inner, spread_of_loop_input(m, made)
+    share, low, high = share_interval(m, held)
+    name, named = part_without_place(largest), part_in_words(largest)
     slow = name if inner is None else inner.name
     counterfactual = _without_loop(side, held, spread, f"{name} took a twentieth of its time", python_share=maker.python_share)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{named} makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
+        title=f"{named} makes batches in the loop for {format_share(share)} of the time{NO_WORKERS if is_alone else ''}",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
         claims=made.claims,
         evidence=(
-            Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
+            Evidence(name="made in the loop", value=name, unit="", where=part_place(largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
             _loop_in_python(maker.python_share),
