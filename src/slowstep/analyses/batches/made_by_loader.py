@@ -32,9 +32,7 @@ def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, 
     datasets = {number: None if make[0] is None else str(make[0]) for make, number in numbers.items()}
     asked = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"]
     kind = np.array([numbers[makes[iterator]] if iterator in makes else -1 for iterator in asked.to_list()], dtype=np.int64)
-    step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
-    inside[inside] = ~steps.excluded[step[inside]]
+    step, inside = steps.step_at(waits.start_ns)
     made = waits.parts[:, [number for number, name in enumerate(PART_STAGE) if name in REMOVABLE]].sum(axis=1)
     found = []
     for number in np.unique(kind[inside & ~waits.first]).tolist():

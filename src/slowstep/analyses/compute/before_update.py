@@ -56,9 +56,7 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]
     # Only a backward since the update before: an older one was for that update, and this one's own runs inside it, in a closure.
     own = start > np.append(-1, trainer.update_end_ns[:-1])[known]
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    usable = own & (step >= 0) & (step < steps.stretches) & (end > start)
-    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
+    usable = own & (end > start) & steps.step_at(start)[1]
     start, end = start[usable], end[usable]
     taken = inside(stacks, start, end)
     # Of several optimizers the first ones update before the last, and what they do is no more to be left out than what that does.

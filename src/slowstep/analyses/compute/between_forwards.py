@@ -50,8 +50,7 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
     outside = (update < 0) | (end > trainer.update_end_ns[update])
     start, end = start[outside], end[outside]
-    stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
+    stretch, inside = steps.step_at(start)
     if trainer.is_fed or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return NOTHING
     # What was named in between is another part of the ledger's.

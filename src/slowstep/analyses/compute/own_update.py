@@ -107,9 +107,8 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
 
 def _updates_of_steps(trainer: Trainer, steps: Steps) -> pl.DataFrame:
     """Those that began in a step that counts."""
-    step = np.searchsorted(steps.edges_ns, trainer.outer_updates["start_ns"].to_numpy(), side="right") - 1
-    within = (step >= 0) & (step < steps.stretches)
-    return trainer.outer_updates.filter(pl.Series(within & ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]))
+    updates = trainer.outer_updates
+    return updates.filter(pl.Series(steps.step_at(updates["start_ns"].to_numpy())[1]))
 
 
 def _hold_backwards(trainer: Trainer) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
@@ -76,11 +75,8 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
 
 def _modes(looks: pl.DataFrame, steps: Steps) -> dict[str, float]:
     """Share of the looks inside the window in which each was on."""
-    step = np.searchsorted(steps.edges_ns, looks["time_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
-    # Our own capture is a profiler too.
-    inside[inside] = ~steps.excluded[step[inside]]
-    looks = looks.filter(pl.Series(inside))
+    # Our own capture, whose steps are excluded, is a profiler too.
+    looks = looks.filter(pl.Series(steps.step_at(looks["time_ns"].to_numpy())[1]))
     on, looked_at = looks["on"].to_numpy(), looks["looked_at"].to_numpy()
     found = {}
     for bit, name in MODES.items():

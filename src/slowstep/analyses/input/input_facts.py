@@ -240,8 +240,7 @@ def _rates(rows: pl.DataFrame) -> Floats:
 
 def _storage_per_step(fetches: pl.DataFrame, steps: Steps) -> Floats:
     read = fetches.filter(pl.col("storage_bytes").is_not_null())
-    step = np.searchsorted(steps.edges_ns, read["end_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
+    step, inside = steps.stretch_at(read["end_ns"].to_numpy())
     weights = read["storage_bytes"].to_numpy().astype(np.float64)[inside]
     return np.bincount(step[inside], weights=weights, minlength=steps.stretches).astype(np.float64)[~steps.excluded]
 

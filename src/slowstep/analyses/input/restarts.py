@@ -84,9 +84,8 @@ def _collected(trainer: Trainer, steps: Steps, waits: WaitParts) -> Floats:
     begun = np.concatenate((trainer.starts["start_ns"].to_numpy(), waits.start_ns[waits.first]))
     over = np.concatenate((trainer.starts["end_ns"].to_numpy(), waits.end_ns[waits.first]))
     order = np.argsort(begun, kind="stable")
-    mine = containing(begun[order], over[order], start) >= 0
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    mine &= (step >= 0) & (step < steps.stretches)
+    step, mine = steps.stretch_at(start)
+    mine &= containing(begun[order], over[order], start) >= 0
     ns = np.bincount(step[mine], weights=(end - start)[mine].astype(np.float64), minlength=steps.stretches)
     return np.asarray(ns[~steps.excluded], dtype=np.float64)
 
@@ -95,8 +94,8 @@ def _cold(steps: Steps, fetches: Fetches, waits: WaitParts) -> Floats:
     """Waits for the first batch of an iterator, as far as its making took longer than usual."""
     cold = np.zeros(steps.stretches)
     first = np.flatnonzero(waits.first & (waits.fetch >= 0))
-    step = np.searchsorted(steps.edges_ns, waits.start_ns[first], side="right") - 1
-    first, step = first[(step >= 0) & (step < steps.stretches)], step[(step >= 0) & (step < steps.stretches)]
+    step, inside = steps.stretch_at(waits.start_ns[first])
+    first, step = first[inside], step[inside]
     if len(first):
         usual = float(np.median(fetches.wall_ns))
         made = fetches.wall_ns[waits.fetch[first]]

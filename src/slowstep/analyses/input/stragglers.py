@@ -59,7 +59,7 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     duration = rows["made_ns"].to_numpy()
     known = Counter(rows["index"].drop_nulls().to_list())
     held = np.isin(waits.fetch[used], fetch_of)
-    at = np.searchsorted(steps.edges_ns, waits.start_ns[used][held], side="right") - 1
+    at, _ = steps.stretch_at(waits.start_ns[used][held])
     return Stragglers(
         count=rows.height,
         of_samples=float(np.nansum(fetches.samples[inside])) if np.isfinite(fetches.samples[inside]).any() else None,
@@ -106,8 +106,7 @@ def _removed(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetche
     removed = np.zeros(steps.stretches)
     for own, workers, prefetch in _loaders(timeline, trainer):
         saved = _saved(waits, fetches, excess, own, workers, prefetch)
-        step = np.searchsorted(steps.edges_ns, waits.start_ns[own], side="right") - 1
-        inside = (step >= 0) & (step < steps.stretches)
+        step, inside = steps.stretch_at(waits.start_ns[own])
         np.add.at(removed, step[inside], saved[inside])
     return np.asarray(removed[~steps.excluded])
 

@@ -77,8 +77,7 @@ def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _Optimi
     until = np.where(follows, np.append(begun[1:], 0), end[call])
 
     def of(mine: Ints) -> _OptimizerCalls:
-        step = np.searchsorted(steps.edges_ns, over[mine], side="right") - 1
-        within = (step >= 0) & (step < steps.stretches)
+        step, within = steps.stretch_at(over[mine])
         return _OptimizerCalls(over[mine][within], until[mine][within], step[within])
 
     return of(follows), of(~follows)

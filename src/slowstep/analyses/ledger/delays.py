@@ -76,8 +76,7 @@ def _marked(timeline: Timeline, trainer: Trainer, steps: Steps) -> _Marked | Non
         return None
     time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
     update = np.searchsorted(np.sort(trainer.all_updates["end_ns"].to_numpy()), time, side="right")
-    step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
-    usable = (step >= 0) & (step < steps.stretches)
+    step, usable = steps.stretch_at(time[1:])
     # What the thread waited while steps were only counted belongs to none of the others.
     left_out = np.concatenate(([0], np.cumsum(steps.excluded)))[np.clip(np.searchsorted(steps.edges_ns, time), 0, steps.stretches)]
     usable &= np.diff(left_out) == 0
