@@ -16,8 +16,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import Ints, covered_ns
-from slowstep.timeline.nesting import Flags
+from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input").

@@ -14,7 +14,7 @@ from slowstep.analyses.steps.counted_batches import with_counted
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.errors import NothingRecorded
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.units import format_count
 
 # The definition of warm-up (docs/definitions.md).
@@ -32,7 +32,6 @@ ENOUGH_STEPS = 200
 WARMUP_TRIES = 500
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.steps.joined_batches import NEVER, WORKED_ON_NS, Flags, RequestRows, find_rows
-from slowstep.timeline.intervals import Ints
+from slowstep.analyses.steps.joined_batches import NEVER, WORKED_ON_NS, RequestRows, find_rows
+from slowstep.timeline.intervals import Flags, Ints
 
 # A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
 # backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
