@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.batches.loader import Loader
-from slowstep.analyses.batches.producers import ACCOUNT, Fetches
+from slowstep.analyses.batches.producers import ACCOUNT, Fetches, worker_processes
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import PartKind
@@ -83,13 +83,6 @@ def _beside(own: Demand, others: Sequence[Demand]) -> Demand:
     cpu_ns = sum(other.cpu_ns or 0.0 for other in others)
     slowest = max(((other.wall_ns or 0.0) / other.workers for other in others), default=0.0)
     return replace(own, cpu_ns=own.cpu_ns + cpu_ns, others_cpu_ns=cpu_ns, others_ns=slowest)
-
-
-def worker_processes(timeline: Timeline, trainer: Trainer, iterators: Sequence[int]) -> list[int]:
-    """The processes in which the workers of some of the training's iterators ran."""
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
-    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
-    return timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
 
 
 def _demand(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,19 +95,24 @@ class WaitParts:
     held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (transfer.py)
 
 
+def worker_processes(timeline: Timeline, trainer: Trainer, iterators: Sequence[int]) -> list[int]:
+    """The processes in which the workers of some of the training's iterators ran."""
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
+    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
+    return timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
+
+
 def find_fetches(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, stacks: Stacks) -> Fetches:
     """The fetches of the training's loaders: its workers' and, without workers, the training thread's own, which has these `stacks`.
 
     What was being made while the training was stopped is no measure of making: producers are stopped with it.
     """
-    iterators = set(trainer.waits["iterator"].unique().to_list())
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
-    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
-    workers = timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
+    iterators = trainer.waits["iterator"].unique().to_list()
+    workers = worker_processes(timeline, trainer, iterators)
     own = (
         (pl.col("process") == trainer.process)
         & (pl.col("thread") == trainer.thread)
-        & (pl.col("iterator").is_in(list(iterators)) | pl.col("iterator").is_null())
+        & (pl.col("iterator").is_in(iterators) | pl.col("iterator").is_null())
     )
     every = timeline.table("fetches").filter(~pl.col("failed"))
     fetches = pl.concat([every.filter(pl.col("process").is_in(workers)), made_here(every.filter(own), stacks)]).sort("process", "start_ns")
