@@ -17,6 +17,7 @@ from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between
 from slowstep.analyses.python.functions import (
     COMPUTING,
     EVALUATING,
+    FEWEST_STACKS,
     TRAINING,
     Path,
     Stacks,
@@ -40,8 +41,6 @@ from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
 OWN_STACKS = 2
-# Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
-FEWEST_STACKS = 5
 # What torch does at the end of an update, beyond the hooks that time it, takes some tens of microseconds: in a gap that is longer it is not
 # what takes the time.
 LONGEST_WRAPPER_NS = 200_000

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
-from slowstep.analyses.python.functions import Stacks, inside, is_library
+from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.ledger.closures import FEWEST_STACKS
-from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, Path, Stacks, inside, is_comprehension, is_library
+from slowstep.analyses.python.functions import COMPUTING, FEWEST_TO_DIVIDE, OPTIMIZERS, Path, Stacks, inside, is_comprehension, is_library
 from slowstep.analyses.python.loop import LoopCall
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -39,7 +38,7 @@ def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackwa
     """The hook with most stacks; None with too few stacks, or where none stands in one."""
     start, end = _passes(trainer)
     taken = _taken(steps, stacks, start, end)
-    if len(taken) < FEWEST_STACKS:
+    if len(taken) < FEWEST_TO_DIVIDE:
         return None
     held: Counter[LoopCall] = Counter()
     for weight, path in stacks.paths(taken.tolist()):
@@ -63,7 +62,7 @@ def runs_python(trainer: Trainer, steps: Steps, stacks: Stacks) -> bool | None:
     taken = _taken(steps, stacks, *_passes(trainer))
     if any(_below_engine(path) for _, path in stacks.paths(taken.tolist())):
         return True
-    return None if len(taken) < FEWEST_STACKS else False
+    return None if len(taken) < FEWEST_TO_DIVIDE else False
 
 
 def _passes(trainer: Trainer) -> tuple[Ints, Ints]:

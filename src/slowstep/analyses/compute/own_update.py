@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
-from slowstep.analyses.python.functions import Path, Stacks, enclosing, is_library, shown
+from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, enclosing, is_library, shown
 from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer

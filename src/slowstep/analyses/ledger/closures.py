@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.python.functions import COMPUTING, Path, Stacks, inside
+from slowstep.analyses.python.functions import COMPUTING, FEWEST_TO_DIVIDE, Path, Stacks, inside
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
@@ -21,8 +21,6 @@ from slowstep.timeline.intervals import Ints, union
 
 # A framework's own optimizers, not what wraps every optimizer's call.
 _OWN = code(Code.OWN_OPTIMIZERS)
-# Fewer stacks divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
-FEWEST_STACKS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def _named_apart(trainer: Trainer, stacks: Stacks) -> Ints:
 def _share(stretches: _OptimizerCalls, stacks: Stacks, apart: Ints) -> float | None:
     """The closure's share of them; None where too few stacks tell."""
     taken = np.setdiff1d(inside(stacks, stretches.start_ns, stretches.end_ns), apart)
-    if len(taken) < FEWEST_STACKS:
+    if len(taken) < FEWEST_TO_DIVIDE:
         return None
     paths = stacks.paths(taken.tolist())
     whole = sum(weight for weight, _ in paths)

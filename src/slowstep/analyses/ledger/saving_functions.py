@@ -13,15 +13,13 @@ from typing import TypeVar
 
 from slowstep.analyses.after_update.gap_parts import GapParts
 from slowstep.analyses.ledger.saves import find_writes
-from slowstep.analyses.python.functions import Stacks, inside
+from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside
 from slowstep.analyses.python.loop import called_from_loop
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import Part, PartKind
 from slowstep.timeline.intervals import union
 
-# Fewer stacks say too little of where checkpoints are written: the share of one among 5 has a 90 % interval of 1 % to 66 %.
-FEWEST_STACKS = 5
 # Of a function's time.
 MOST = 0.5
 

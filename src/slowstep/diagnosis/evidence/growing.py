@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
+from slowstep.analyses.python.functions import FEWEST_STACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_pause import SparedAfterPauses, after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
