@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
@@ -47,7 +46,7 @@ class _LoopCalls:
 
 def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
     """The user's function with most stacks there; None without backwards, with too few stacks, or where none stands in such a one."""
-    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    backward = np.sort(trainer.backwards["end_ns"].to_numpy())
     if not len(backward):
         return None
     at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1

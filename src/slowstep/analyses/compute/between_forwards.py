@@ -55,7 +55,7 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
         return NOTHING
     # What was named in between is another part of the ledger's.
     rest = max(ledger.total_of(BODY) - float((end - start)[inside].sum()), 0.0)
-    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].sort().to_numpy()
+    backward = trainer.backwards["start_ns"].sort().to_numpy()
     parted = np.searchsorted(backward, start)
     together = inside[1:] & (stretch[1:] == stretch[:-1]) & (parted[1:] == parted[:-1])
     together &= start[1:] > end[:-1]

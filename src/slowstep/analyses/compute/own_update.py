@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.events.unions import edges_of
 from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, enclosing, is_library, shown
 from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.analyses.steps.steps import Steps
@@ -81,7 +82,7 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
     updates = _updates_of_steps(trainer, steps)
     if updates.is_empty() or _hold_backwards(trainer):
         return None
-    start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
+    start, end = edges_of(updates)
     at = containing(start, end, stacks.time_ns)
     taken = np.flatnonzero(at >= 0)
     methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[at[taken]])
@@ -111,9 +112,7 @@ def _updates_of_steps(trainer: Trainer, steps: Steps) -> pl.DataFrame:
 
 
 def _hold_backwards(trainer: Trainer) -> bool:
-    updates, spans = trainer.outer_updates, trainer.spans
-    backward = spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()
-    return bool((containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), backward) >= 0).any())
+    return bool((containing(*edges_of(trainer.outer_updates), trainer.backwards["start_ns"].to_numpy()) >= 0).any())
 
 
 def _method(path: Path) -> Frame | None:

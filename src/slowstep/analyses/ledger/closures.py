@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.events.unions import edges_of, merged
 from slowstep.analyses.python.functions import COMPUTING, FEWEST_TO_DIVIDE, Path, Stacks, inside
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.parts import BODY, OPTIMIZER, Part
-from slowstep.timeline.intervals import Ints, union
+from slowstep.timeline.intervals import Ints
 
 # A framework's own optimizers, not what wraps every optimizer's call.
 _OWN = code(Code.OWN_OPTIMIZERS)
@@ -34,7 +35,7 @@ class _OptimizerCalls:
 
 def has_closures(trainer: Trainer) -> bool:
     """Whether most updates hold a backward: then the script's own code runs inside of them."""
-    backward = np.sort(_backwards(trainer)[0])
+    backward = np.sort(trainer.backwards["start_ns"].to_numpy())
     calls = np.diff(np.searchsorted(backward, np.stack((trainer.update_start_ns, trainer.update_end_ns), axis=1)), axis=1)
     return bool((calls > 0).mean() >= 0.5) if len(calls) else False
 
@@ -58,16 +59,10 @@ def is_closures(path: Path) -> bool:
     return any(not COMPUTING.search(frame.file) for frame in path[at + 1 :])
 
 
-def _backwards(trainer: Trainer) -> tuple[Ints, Ints]:
-    backwards = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
-    return backwards["start_ns"].to_numpy(), backwards["end_ns"].to_numpy()
-
-
 def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _OptimizerCalls]:
     """Those from one backward of a call to its next, and those from its last to its end."""
-    calls = trainer.outer_updates
-    start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    begun, over = _backwards(trainer)
+    start, end = edges_of(trainer.outer_updates)
+    begun, over = edges_of(trainer.backwards)
     call = np.searchsorted(start, begun, side="right") - 1
     held = (call >= 0) & (over <= end[call])
     begun, over, call = begun[held], over[held], call[held]
@@ -84,7 +79,7 @@ def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _Optimi
 def _named_apart(trainer: Trainer, stacks: Stacks) -> Ints:
     """Stacks in callbacks, checkpoints and other spans that have parts of their own."""
     named = trainer.spans.filter(pl.col("kind").is_in(["save", "span"]))
-    return inside(stacks, *union(named["start_ns"].to_numpy(), named["end_ns"].to_numpy()))
+    return inside(stacks, *merged(named))
 
 
 def _share(stretches: _OptimizerCalls, stacks: Stacks, apart: Ints) -> float | None:

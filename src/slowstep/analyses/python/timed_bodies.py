@@ -81,7 +81,7 @@ def _bodies(trainer: Trainer) -> _Bodies:
     # Several updates for one batch are no body each.
     own = (at >= 0) & (begin > np.append(-1, end[:-1]))
     begin, start = begin[own], start[own]
-    spans = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
+    spans = trainer.backwards
     length = np.append(0.0, np.cumsum((spans["end_ns"] - spans["start_ns"]).to_numpy().astype(np.float64)))
     first, last = (np.searchsorted(spans["start_ns"].to_numpy(), edge) for edge in (begin, start))
     return _Bodies(begin, start, length[last] - length[first])

@@ -161,7 +161,7 @@ def _forwards_of_batches(trainer: Trainer, edges: Ints) -> pl.DataFrame:
     shows = np.diff(np.searchsorted(edges, start, side="right"), prepend=-1) != 0
     if got["module"].n_unique() != 1:
         return got.filter(pl.Series(shows, dtype=pl.Boolean))
-    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    backward = np.sort(trainer.backwards["end_ns"].to_numpy())
     further = ~shows & (np.diff(np.searchsorted(backward, start), prepend=-1) != 0)
     update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
     inside = (update >= 0) & (start < trainer.update_end_ns[np.maximum(update, 0)])

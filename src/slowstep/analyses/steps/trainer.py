@@ -109,9 +109,21 @@ class Trainer:
         return float(mean) if isinstance(mean, float) else 1.0
 
     @property
+    def asked_of_others_ns(self) -> tuple[Ints, Ints]:
+        """Begins and ends of all requests to loaders that do not feed the training, and of their starts, in no order."""
+        waits, starts = self.other_waits, self.other_starts
+        begins, ends = (np.concatenate((waits[edge].to_numpy(), starts[edge].to_numpy())) for edge in ("start_ns", "end_ns"))
+        return begins, ends
+
+    @property
+    def backwards(self) -> pl.DataFrame:
+        """The backward passes, in order."""
+        return self.spans.filter(pl.col("kind") == "backward")
+
+    @property
     def backwards_per_step(self) -> float:
         """Backward passes for each of its updates, on average; 0.0 where none was recorded."""
-        return self.spans.filter(pl.col("kind") == "backward").height / max(len(self.update_end_ns), 1)
+        return self.backwards.height / max(len(self.update_end_ns), 1)
 
     @property
     def outer_updates(self) -> pl.DataFrame:
