@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import Stacks, inside
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -81,7 +82,7 @@ def _gradients_by_stacks(trainer: Trainer, stacks: Stacks, from_ns: Ints, to_ns:
 
 def _gradients_by_calls(timeline: Timeline, trainer: Trainer) -> float:
     """How many times as long as backward `torch.autograd.grad` took where calls were timed, at whatever pace; 0 where none were."""
-    calls = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
+    calls = of_bodies(timeline, "calls", trainer.process)
     rows = calls.filter(pl.col("function").is_in((_GRAD, _BACKWARD))).select("function", "file", "total_ns").iter_rows()
     took = {function: float(ns) for function, file, ns in rows if _AUTOGRAD.search(file)}
     return took.get(_GRAD, 0.0) / took[_BACKWARD] if took.get(_BACKWARD) else 0.0

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.python.binomial import share_bounds
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import FEWEST_TO_DIVIDE, Path, Stacks, in_module, inside, is_comprehension, is_library, shown
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -182,7 +183,7 @@ def _is_one(timeline: Timeline, trainer: Trainer, call: RunningCall, mine: list[
     if call.in_loop or is_comprehension(frame.function) or any(each.is_several for each in mine):
         return False
     of_function = (pl.col("file") == frame.file) & (pl.col("function") == frame.function) & (pl.col("first_line") == frame.first_line)
-    timed = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body", of_function)
+    timed = of_bodies(timeline, "calls", trainer.process).filter(of_function)
     passes = trainer.backwards_per_step
     may_be_several = len({each.library_line for each in mine} - {None}) > 1
     if may_be_several or call.in_loop is None or timed.is_empty() or timed["calls"][0] is None or not passes:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.unions import edges_of
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, enclosing, is_library, shown
 from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.analyses.steps.steps import Steps
@@ -92,7 +93,7 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
     mine = _note(trainer, methods.optimizer(most))
     tensors, elements = mine.get("tensors"), mine.get("params")
-    counted = timeline.table("lines").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
+    counted = of_bodies(timeline, "lines", trainer.process)
     return OwnUpdate(
         name=most[1],
         place=f"{shown(most[0], trainer.facts.script)}:{methods.line(most)}",

@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.python.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.python.named_functions import functions_in_callbacks
@@ -56,7 +57,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     apart = functions_in_callbacks(trainer, stacks)
     # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
     are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
-    bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
+    bodies = of_bodies(timeline, "calls", trainer.process)["stretches"]
     return Work(
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,

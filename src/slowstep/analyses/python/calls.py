@@ -12,7 +12,7 @@ import polars as pl
 from slowstep.analyses.python.functions import PACKAGE, is_library, library_of
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
-from slowstep.timeline.timeline import Frame
+from slowstep.timeline.timeline import Frame, Timeline
 
 # A function is named as the one that matters when it holds at least half of the time of what it is a part of.
 DOMINANT_SHARE = 0.5
@@ -55,6 +55,11 @@ class CallTree:
     total_ns: dict[Key, float]
     callees: dict[Key, dict[Key, float]]
     stretches: int
+
+
+def of_bodies(timeline: Timeline, table: str, process: int) -> pl.DataFrame:
+    """The rows of a table of calls or lines that were taken in bodies of a process."""
+    return timeline.table(table).filter(pl.col("process") == process, pl.col("kind") == "body")
 
 
 def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: list[int]) -> CallTree:
