@@ -311,6 +311,15 @@ def named_as(part: Part) -> Evidence:
     return Evidence(name=part_noun(part), value=part_called(part), unit="", where=part_place(part))
 
 
+def inner_of(m: Measurements, activity: Activity | None) -> tuple[Evidence, ...]:
+    """As evidence: the innermost function of the user's that holds most of it, where its calls were timed."""
+    if activity is None or activity.inner is None:
+        return ()
+    file, name, line = activity.inner
+    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
+    return (Evidence(name="most of it in", value=name, unit="", where=where),)
+
+
 def within(entry: TimedFunctions) -> tuple[Evidence, ...]:
     """As evidence: what of a library holds most of it."""
     most = entry.within

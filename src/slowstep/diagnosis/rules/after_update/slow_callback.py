@@ -36,7 +36,6 @@ import re
 from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.after_update import (
     TimedFunctions,
@@ -44,6 +43,7 @@ from slowstep.diagnosis.evidence.after_update import (
     apart_from_update,
     better_named,
     holds_update,
+    inner_of,
     made_for,
     named_as,
     shortened,
@@ -213,12 +213,7 @@ def _where(m: Measurements, held: InBoth | None) -> str:
 
 def _most_of_it(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[Evidence, ...]:
     """What holds most of it: the innermost function of the user's, else one of a library."""
-    activity = activity_of(m, part)
-    if activity is None or activity.inner is None:
-        return within(entry) if entry is not None else ()
-    file, name, line = activity.inner
-    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
-    return (Evidence(name="most of it in", value=name, unit="", where=where),)
+    return inner_of(m, activity_of(m, part)) or (within(entry) if entry is not None else ())
 
 
 def _does(part: Part) -> str:

@@ -43,7 +43,6 @@ from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.input.loop_input import LoopInput, Maker
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
-from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input.input_causes import (
@@ -54,6 +53,7 @@ from slowstep.diagnosis.evidence.input.input_causes import (
     loads_archives,
     more_workers_help,
     nearer_cause,
+    timed_at,
     workers_take_most,
 )
 from slowstep.diagnosis.evidence.input.input_side import (
@@ -149,14 +149,10 @@ def _named_function(m: Measurements) -> TimedFunction | None:
     return function if function is not None and (len(function.path) > 1 or function.is_python) else None
 
 
-def _where(m: Measurements, function: TimedFunction) -> str:
-    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
-
-
 def _found(m: Measurements, side: InputSide, function: TimedFunction, *, received: bool) -> Judged:
     """That it is to blame; `received` says that batches take about as long to receive from workers."""
     share, low, high = share_interval(m, side.removable_ns)
-    where = _where(m, function)
+    where = timed_at(m, function)
     counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
     why = BY_RECEIPT if received else BY_PART if workers else _by_cores(m, side)
     bound = stub(m, function.name, function.file) or mock_loader(m)
@@ -197,7 +193,7 @@ def _not_python(m: Measurements, function: TimedFunction) -> NotJudged | None:
     if function.python_share is not None:
         return None
     return NotJudged(
-        rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=_where(m, function), share=function.share, remedy=record_longer(m))
+        rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=timed_at(m, function), share=function.share, remedy=record_longer(m))
     )
 
 
@@ -288,7 +284,7 @@ def _evidence(
 ) -> tuple[Evidence, ...]:
     share, _, _ = share_interval(m, side.removable_ns)
     return (
-        Evidence(name="function", value=function.name, unit="", where=_where(m, function)),
+        Evidence(name="function", value=function.name, unit="", where=timed_at(m, function)),
         Evidence(
             name="its share",
             value=function.share,
