@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from slowstep.prove.lever_faults import SPOILT
 from slowstep.prove.stats.effects import ArmNote, LeverWord
 from slowstep.prove.stats.readings import ExperimentSteps
+from slowstep.record.writing.format import LEVER_SPOILT
 
-# What is noted of a lever that raised when it was to undo its change.
-NOT_UNDONE: Final = "not undone"
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
 FLOOR: Final = "floor_ns"
 
 
 def unspoilt(steps: ExperimentSteps, notes: Iterable[ArmNote]) -> ExperimentSteps:
     """The steps up to the block in which the training was spoilt for good: those after it are of another training."""
-    blocks = [int(note["block"]) for note in notes if note.get("state") == SPOILT]
+    blocks = [int(note["block"]) for note in notes if note.get("state") == LEVER_SPOILT]
     return steps if not blocks else steps.where(steps.block <= min(blocks))
 
 

@@ -11,11 +11,8 @@ from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL, FIRST
 from slowstep.prove.stats.effects import ArmNote
+from slowstep.record.writing.format import LEVER_GIVEN_UP, LEVER_SPOILT
 
-# The state that is noted of a lever after which no loss was finite any more.
-SPOILT: Final = "spoilt"
-# Those after which its arm is not switched on again.
-GIVEN_UP: Final = ("not applicable", "failed")
 # The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
 KILLED_BY_OTHERS: Final = 128 + 9
 # How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
@@ -57,7 +54,7 @@ def given_up(notes: Iterable[ArmNote]) -> dict[int, ArmNote]:
     """
     found: dict[int, ArmNote] = {}
     for note in notes:
-        if note.get("state") in GIVEN_UP:
+        if note.get("state") in LEVER_GIVEN_UP:
             found.setdefault(int(note["arm"]), note)
     return found
 
@@ -73,7 +70,7 @@ def arm_at_end(switched: Iterable[ArmNote]) -> int | None:
 def spoilers(notes: Iterable[ArmNote]) -> dict[int, str]:
     """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
     notes = tuple(notes)
-    spoilt = {note["arm"] for note in notes if note.get("state") == SPOILT}
+    spoilt = {note["arm"] for note in notes if note.get("state") == LEVER_SPOILT}
     return {
         note["arm"]: f"{note['reason']}, and the training did not come back from it"
         for note in notes

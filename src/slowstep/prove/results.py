@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.arm_levers import arms_with_own_long_steps, changes_of, corrected_arms, long_steps_of, needing_cores
-from slowstep.prove.arm_notes import NOT_UNDONE, floors, unspoilt
+from slowstep.prove.arm_notes import floors, unspoilt
 from slowstep.prove.choose import Choice
 from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import given_up
@@ -23,6 +23,7 @@ from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
 from slowstep.record.experiment.lever import DEMAND, Lever
+from slowstep.record.writing.format import LEVER_FAILED, LEVER_NOT_UNDONE
 from slowstep.units import format_duration, format_ratio, format_share
 
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
@@ -148,7 +149,7 @@ def find_results(
     return ExperimentResults(
         control=estimates.get(CONTROL),
         results=tuple(result(arm, choice) for arm, choice in enumerate(choices, FIRST)),
-        not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
+        not_undone=tuple(note for note in notes if note.get("state") == LEVER_NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
 
@@ -173,7 +174,7 @@ def _faults(experiment: Experiment) -> list[ArmNote]:
     """The levers that the script could not go on with, as if they had noted it themselves."""
     reasons = {fault.choice.name: fault.reason for fault in experiment.faults}
     return [
-        {"arm": arm, "name": choice.name, "state": "failed", "reason": reasons[choice.name]}
+        {"arm": arm, "name": choice.name, "state": LEVER_FAILED, "reason": reasons[choice.name]}
         for arm, choice in enumerate(experiment.choices, FIRST)
         if choice.name in reasons
     ]

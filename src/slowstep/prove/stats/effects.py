@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from slowstep.record.writing.format import LEVER_EFFECT
+
 ArmNote = Mapping[str, Any]
 
 # Of what comes seldom and at no fixed time, a lever that met it in so many blocks lets one expect it in as many of the blocks as it is.
 # That these have met it in none, so that its removal seems to gain nothing, then has a chance of exp(-4) (Poisson): 1.8 %, which is under
 # the 2.5 % that a false "refuted" may have. With fewer blocks it is over it.
 FEWEST_CHANGED: Final = 4
-# The state that is noted of a lever with how much it has changed so far.
-EFFECT: Final = "effect"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ NO_WORD: Final = LeverWord()
 
 def word_in(note: ArmNote) -> LeverWord | None:
     """What a note says of it; None where it is of something else."""
-    if note.get("state") != EFFECT or not isinstance(note.get("arm"), int):
+    if note.get("state") != LEVER_EFFECT or not isinstance(note.get("arm"), int):
         return None
     facts = note.get("facts")
     return LeverWord(effect=int(note.get("effect") or 0), facts=facts if isinstance(facts, dict) else {})
