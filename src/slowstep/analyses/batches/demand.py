@@ -13,6 +13,7 @@ from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.batches.producers import ACCOUNT, Fetches, worker_processes
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Timeline
@@ -111,7 +112,7 @@ def _demand(
 
 def _batches(trainer: Trainer, iterators: Sequence[int] | None, low: int, high: int) -> int:
     """How many were received in the window."""
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    got = trainer.waits.filter(GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
     return got.height if iterators is None else got.filter(pl.col("iterator").is_in(list(iterators))).height
 
 

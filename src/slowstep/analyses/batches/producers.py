@@ -16,6 +16,7 @@ from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
@@ -176,7 +177,7 @@ def _collates(start: Ints, end: Ints, process: Ints, collates: pl.DataFrame) -> 
 
 def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> WaitParts:
     """Divide each successful wait of the training by the account of the producer of its batch."""
-    waits = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    waits = trainer.waits.filter(GAVE_BATCH)
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
     which = _fetch_of_wait(timeline, trainer, waits, fetches)
     matched = which >= 0

@@ -21,6 +21,7 @@ from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -115,7 +116,7 @@ def _loaders(timeline: Timeline, trainer: Trainer) -> Iterator[tuple[Ints, int, 
     """The waits of each iterator, with the number of its workers and how many batches each of them makes ahead."""
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
     loaders = {row["iterator"]: row for row in rows.iter_rows(named=True)}
-    iterators = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"].to_numpy()
+    iterators = trainer.waits.filter(GAVE_BATCH)["iterator"].to_numpy()
     for number in np.unique(iterators).tolist():
         loader = loaders.get(number, {})
         yield np.flatnonzero(iterators == number), int(loader.get("num_workers") or 0), int(loader.get("prefetch_factor") or 2)

@@ -18,6 +18,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.span_names import named_part
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, UPDATES, VALIDATION, CodePlace, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
@@ -94,7 +95,7 @@ def find_bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
     if not trainer.is_fed:
         return _bodies_unfed(trainer, forwards)
     ends = trainer.update_end_ns
-    before, following = _first_since(trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["end_ns"].to_numpy(), ends)
+    before, following = _first_since(trainer.waits.filter(GAVE_BATCH)["end_ns"].to_numpy(), ends)
     has = following < ends
     # Loops that ask for one batch ahead: the last batch of an epoch is worked on after the loader has said that there are no more.
     over = trainer.waits.filter(pl.col("exhausted"))["end_ns"].to_numpy()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.joined_samples import joined_samples
 from slowstep.analyses.steps.trainer import LEADING, Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.intervals import Ints
 
 # So many batches in a row, one loader's last ones aside, are of a size that was chosen; a warm-up's medians are of as many steps.
@@ -77,7 +78,7 @@ class Batches:
 
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
-    asked = got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    asked = got = trainer.waits.filter(GAVE_BATCH)
     origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty() or trainer.samples_from == LEADING
     if got.is_empty():
         asked = got = _forwards_of_batches(trainer, edges)
