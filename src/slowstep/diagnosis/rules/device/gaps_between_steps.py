@@ -33,7 +33,7 @@ from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.marked.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, one_step_only
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, one_step_only
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -50,11 +50,9 @@ STAGES_BETWEEN = ("compute", *RESULT_STAGES)
 EVERY = 10
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether host work between two steps leaves the device without work."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     missing = one_step_only(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
