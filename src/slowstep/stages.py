@@ -8,6 +8,9 @@ Stage = Literal["read", "preprocess", "h2d", "compute", "gradient_sharing", "d2h
 
 STAGES: Final[tuple[Stage, ...]] = ("read", "preprocess", "h2d", "compute", "gradient_sharing", "d2h", "output", "store")
 
+# The stages of what is done beside the model with what it has computed.
+RESULT_STAGES: Final[tuple[Stage, ...]] = ("output", "store")
+
 # Time that no span covers and no stack names. Not a stage: the last row of the ledger.
 UNATTRIBUTED: Final = "unattributed"
 

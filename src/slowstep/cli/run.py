@@ -35,7 +35,7 @@ from slowstep.record.launching.command import Command, resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.record.launching.launch import RunOptions, launch
 from slowstep.record.launching.plain_run import run_plainly
-from slowstep.record.system.place import find_place
+from slowstep.record.system.place import find_launcher_rank
 from slowstep.record.writing import format as contract
 
 MOST_CAPTURED = 20
@@ -98,7 +98,7 @@ def run(
     wanted = None if capture is None else _captured(capture)
     _check_leaves_steps(steps, warmup=warmup, capture=wanted)
     resolved = resolve_command(command, os.environ)
-    place = find_place(os.environ)
+    place = find_launcher_rank(os.environ)
     quiet = place is not None and not place.speaks
     if os.environ.get(contract.ENV_DISABLE):
         raise typer.Exit(_run_unrecorded(resolved, quiet=quiet))

@@ -122,14 +122,9 @@ def _verdict(
         theirs_ns = compared.standings[compared.slowest].own_ns
         missing = later_one_may_be_missing(compared)
         return undetermined(largest, WAITS_FOR_RANK(rank=compared.slowest, theirs_ns=theirs_ns, own_ns=standing.own_ns, missing=missing))
-    if verdict.state == "bottleneck":
-        first = next((finding for finding in findings if is_bottleneck(finding)), None)
-        stage = 0.0 if first is None else shares.get(first.stage, 0.0)
-        unknown = None if first is None else larger_unknown(shares.get(UNATTRIBUTED, 0.0), first, stage, lambda: TRACE_THE_HOST)
-        if unknown is not None:
-            return undetermined(largest, unknown)
-        if first is not None:
-            return replace(verdict, stage=first.stage, rule=first.rule)
+    if verdict.state == "bottleneck" and (first := next((finding for finding in findings if is_bottleneck(finding)), None)) is not None:
+        unknown = larger_unknown(shares.get(UNATTRIBUTED, 0.0), first, shares.get(first.stage, 0.0), lambda: TRACE_THE_HOST)
+        return replace(verdict, stage=first.stage, rule=first.rule) if unknown is None else undetermined(largest, unknown)
     reason = verdict.reason
     late_unseen = reason is not None and reason.wording is LATE_ONE_NOT_SEEN
     held_up = pace(compared, rank) if compared.is_uneven else None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps.chance import SEED
+from slowstep.analyses.steps.chance import NORMAL_95, SEED
 from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST, Floats
 from slowstep.calibration import between_runs
 from slowstep.findings import Evidence, Gain
@@ -35,7 +35,7 @@ RUN_TO_RUN = between_runs.RUN_TO_RUN.value
 # On a shared machine they differ by its pace, which stays for seconds, and changes between runs as it does between eighths of one: the
 # case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
 # runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
-PACE_DEVIATIONS = 1.645 * math.sqrt(2)
+PACE_DEVIATIONS = NORMAL_95 * math.sqrt(2)
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 

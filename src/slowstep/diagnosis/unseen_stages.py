@@ -7,11 +7,11 @@ from typing import Final
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.parts import PartKind
+from slowstep.stages import RESULT_STAGES
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
 NEVER_SEEN: Final = ("read",)
-# What is done with results, and writes, have no events of their own: only a name tells them.
-BY_NAME: Final = ("output", "store")
+# Where neither is there, nothing tells what is done with results, which has no events of its own.
 NAMES: Final = frozenset({"annotations", "python"})
 ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
 
@@ -35,7 +35,7 @@ def _in_trace(m: Measurements) -> frozenset[str]:
     unseen = [
         *NEVER_SEEN,
         *(() if requests.height and (requests["end_ns"] > requests["start_ns"]).any() else ("preprocess",)),
-        *(() if m.facts.recorded & NAMES else BY_NAME),
+        *(() if m.facts.recorded & NAMES else RESULT_STAGES),
         *(() if no_device(m) is None else ON_A_DEVICE),
     ]
     return frozenset(stage for stage in unseen if not m.ledger.share(stage))

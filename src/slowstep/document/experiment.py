@@ -17,7 +17,7 @@ from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
-from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
+from slowstep.prove.lever_faults import LeverFault
 from slowstep.prove.recorded import Recorded
 from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
 from slowstep.prove.stats.estimates import Estimate
@@ -27,6 +27,7 @@ from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
+from slowstep.record.writing.format import LEVER_GIVEN_UP
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
@@ -297,7 +298,7 @@ def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str
     """The words that ask for these levers again, but for those that the script cannot go on with, and those that were given up in it."""
     ended = {fault.choice.name for fault in experiment.faults}
     if experiment.options[:1] == ("--levers",):
-        ended |= {row["lever"] for row in rows if row["state"] in GIVEN_UP and row["lever"] is not None}
+        ended |= {row["lever"] for row in rows if row["state"] in LEVER_GIVEN_UP and row["lever"] is not None}
     if not ended:
         return experiment.options
     left = [choice.name for choice in experiment.choices if choice.name not in ended]

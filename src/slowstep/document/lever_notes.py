@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from slowstep.record.writing.format import LEVER_FAILED, LEVER_NOT_APPLICABLE, LEVER_ON
+
 
 def lever_notes(asked: Iterable[str], said: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each lever of `--with`, from the `lever` notes of the training's process."""
@@ -14,14 +16,14 @@ def lever_notes(asked: Iterable[str], said: Iterable[Mapping[str, Any]]) -> list
 
 def _sentence(name: str, notes: list[Mapping[str, Any]]) -> str:
     states = {str(note.get("state")): note for note in notes}
-    ending = states.get("failed") or states.get("not applicable")
+    ending = states.get(LEVER_FAILED) or states.get(LEVER_NOT_APPLICABLE)
     reason = None if ending is None else ending.get("reason")
-    if "on" in states:
-        first = (states["on"].get("updates") or 0) + 1
+    if LEVER_ON in states:
+        first = (states[LEVER_ON].get("updates") or 0) + 1
         text = f"{name} was on from step {first} on: times and results are not those of the script as it is"
         return text if ending is None else f"{text}; it failed later and was undone ({reason})"
-    if "not applicable" in states:
+    if LEVER_NOT_APPLICABLE in states:
         return f"{name} was not on: not applicable, because {reason}"
-    if "failed" in states:
+    if LEVER_FAILED in states:
         return f"{name} was not on: it failed ({reason})"
     return f"{name} was never on: no step was seen after which it was ready"

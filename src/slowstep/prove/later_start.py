@@ -100,11 +100,11 @@ class LaterStart:
 
     def steps(self) -> ExperimentSteps:
         """The steps of all starts."""
-        return self.so_far.steps
+        return self._before.with_next_steps(self._executor.steps())
 
     def lever_notes(self) -> list[dict[str, Any]]:
         """What became of the levers in all of them."""
-        return [dict(note) for note in self.so_far.notes]
+        return [dict(note) for note in self._before.with_next_notes(self._executor.lever_notes())]
 
     def notes(self, kind: str) -> list[dict[str, Any]]:
         """The lines of a kind in the notes of this start."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL, FIRST
+from slowstep.prove.stats.effects import ArmNote
+from slowstep.record.writing.format import LEVER_GIVEN_UP, LEVER_SPOILT
 
-ArmNote = Mapping[str, Any]
-
-# The state that is noted of a lever after which no loss was finite any more.
-SPOILT: Final = "spoilt"
-# Those after which its arm is not switched on again.
-GIVEN_UP: Final = ("not applicable", "failed")
 # The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
 KILLED_BY_OTHERS: Final = 128 + 9
 # How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
@@ -61,9 +57,15 @@ def ended_by_own_error(own: Iterable[ArmNote], ending: Ending) -> bool:
     return any(note.get("error") and str(note["error"]) in said for note in own)
 
 
-def given_up(notes: Iterable[ArmNote]) -> frozenset[int]:
-    """The arms whose levers refused, or failed, be it late: which of their steps these were still on in is not known."""
-    return frozenset(int(note["arm"]) for note in notes if note.get("state") in GIVEN_UP)
+def given_up(notes: Iterable[ArmNote]) -> dict[int, ArmNote]:
+    """The arms whose levers refused, or failed, be it late, each with what was noted first: which of their steps these were still on in is
+    not known.
+    """
+    found: dict[int, ArmNote] = {}
+    for note in notes:
+        if note.get("state") in LEVER_GIVEN_UP:
+            found.setdefault(int(note["arm"]), note)
+    return found
 
 
 def arm_at_end(switched: Iterable[ArmNote]) -> int | None:
@@ -77,7 +79,7 @@ def arm_at_end(switched: Iterable[ArmNote]) -> int | None:
 def spoilers(notes: Iterable[ArmNote]) -> dict[int, str]:
     """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
     notes = tuple(notes)
-    spoilt = {note["arm"] for note in notes if note.get("state") == SPOILT}
+    spoilt = {note["arm"] for note in notes if note.get("state") == LEVER_SPOILT}
     return {
         note["arm"]: f"{note['reason']}, and the training did not come back from it"
         for note in notes

@@ -8,12 +8,12 @@ from typing import Any, Final, Literal
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.arm_levers import arms_with_own_long_steps, changes_of, corrected_arms, long_steps_of, needing_cores
-from slowstep.prove.arm_notes import NOT_UNDONE, ArmNote, by_arm, floors, last_effect, last_facts, unspoilt
+from slowstep.prove.arm_notes import floors, unspoilt
 from slowstep.prove.choose import Choice
 from slowstep.prove.experiment import Experiment
-from slowstep.prove.lever_faults import GIVEN_UP, given_up
+from slowstep.prove.lever_faults import given_up
 from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS, FIRST
-from slowstep.prove.stats.effects import seldom_changed
+from slowstep.prove.stats.effects import NO_WORD, ArmNote, LeverWord, last_words, seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH, ArmFigures, GainVerdict, Judgement, is_trustworthy, judge_all, refuted_under
@@ -23,6 +23,7 @@ from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
 from slowstep.record.experiment.lever import DEMAND, Lever
+from slowstep.record.writing.format import LEVER_FAILED, LEVER_NOT_UNDONE
 from slowstep.units import format_duration, format_ratio, format_share
 
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
@@ -122,43 +123,43 @@ def find_results(
     `foreign_share`, and of that the hypervisor `stolen_share`.
     """
     notes = (*notes, *_faults(experiment))
-    steps, noted, seldom = unspoilt(steps, notes), by_arm(notes), seldom_changed(notes)
+    steps, words, gone, seldom = unspoilt(steps, notes), last_words(notes), given_up(notes), seldom_changed(notes)
     choices = experiment.choices
     estimates = estimate(
         steps,
         plan,
-        floors=floors(noted, experiment.floor_ns, steps),
+        floors=floors(words, experiment.floor_ns, steps),
         corrected=corrected_arms(choices, levers, foreign_share),
         own_long=arms_with_own_long_steps(choices, levers),
     )
     # A lever that met nothing to change was not tried, whatever there was to be seen meanwhile.
     tried = {arm: found for arm, found in estimates.items() if seldom.get(arm) != 0}
     repeated = {arm: found for arm, choice in enumerate(choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))}
-    measured = _figures({arm: found for arm, found in tried.items() if arm not in given_up(notes)}, repeated, noted, steps)
+    measured = _figures({arm: found for arm, found in tried.items() if arm not in gone}, repeated, words, steps)
     judgements = judge_all(measured, _predicted(choices, predicted_lows), dict.fromkeys(repeated, FEWEST_PAIRS))
     late = {arm: NO_EFFECT.format(steps=found.steps) for arm, found in estimates.items() if arm not in tried}
     loaded = needing_cores(choices, levers, steps, foreign_share, stolen_share or 0.0)
 
     def result(arm: int, choice: Choice) -> Result:
-        changes, said = changes_of(choice, levers), noted.get(arm, ())
-        found = _result(choice, changes, tried.get(arm), judgements.get(arm), said, foreign_share, late.get(arm, ENDED))
+        changes, word = changes_of(choice, levers), words.get(arm, NO_WORD)
+        found = _result(choice, changes, tried.get(arm), judgements.get(arm), word, gone.get(arm), foreign_share, late.get(arm, ENDED))
         found = _repeated(found, repeated[arm]) if arm in repeated else found
         return _held_back(found, seldom.get(arm), loaded.get(arm), levers, measured.get(arm))
 
     return ExperimentResults(
         control=estimates.get(CONTROL),
         results=tuple(result(arm, choice) for arm, choice in enumerate(choices, FIRST)),
-        not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
+        not_undone=tuple(note for note in notes if note.get("state") == LEVER_NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
 
 
 def _figures(
-    tried: Mapping[int, Estimate], repeated: Mapping[int, RepeatedRuns], noted: Mapping[int, Sequence[ArmNote]], steps: ExperimentSteps
+    tried: Mapping[int, Estimate], repeated: Mapping[int, RepeatedRuns], words: Mapping[int, LeverWord], steps: ExperimentSteps
 ) -> dict[int, ArmFigures]:
     """The gains that are judged, by arm: of blocks, with what a lever leaves there, or of whole runs."""
     by_blocks = {
-        arm: with_kept(found, found.log_ratio, kept_share(last_facts(noted.get(arm, ())), steps, arm)) for arm, found in tried.items()
+        arm: with_kept(found, found.log_ratio, kept_share(words.get(arm, NO_WORD).facts, steps, arm)) for arm, found in tried.items()
     }
     return by_blocks | {arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state == "measured"}
 
@@ -173,7 +174,7 @@ def _faults(experiment: Experiment) -> list[ArmNote]:
     """The levers that the script could not go on with, as if they had noted it themselves."""
     reasons = {fault.choice.name: fault.reason for fault in experiment.faults}
     return [
-        {"arm": arm, "name": choice.name, "state": "failed", "reason": reasons[choice.name]}
+        {"arm": arm, "name": choice.name, "state": LEVER_FAILED, "reason": reasons[choice.name]}
         for arm, choice in enumerate(experiment.choices, FIRST)
         if choice.name in reasons
     ]
@@ -193,12 +194,12 @@ def _result(
     changes: tuple[str, ...],
     found: Estimate | None,
     judgement: Judgement | None,
-    notes: Sequence[ArmNote],
+    word: LeverWord,
+    gone: ArmNote | None,
     foreign_share: float | None,
     late: str,
 ) -> Result:
-    """The result by blocks; `late` is why there is none where the lever itself says nothing against it."""
-    gone = next((note for note in notes if note.get("state") in GIVEN_UP), None)
+    """The result by blocks; `gone` is what was noted as its lever was given up, `late` why there is none where nothing was."""
     state: ArmState = gone["state"] if gone is not None else "measured" if found is not None else "unmeasured"
     reason = str(gone.get("reason")) if gone is not None else None if found is not None else late
     return Result(
@@ -208,8 +209,8 @@ def _result(
         estimate=found,
         judgement=judgement,
         why=None if found is None else _why(found, changes, foreign_share),
-        effect=last_effect(notes),
-        facts=last_facts(notes),
+        effect=word.effect,
+        facts=word.facts,
         changes=changes,
         spoils=gone is not None and gone.get("not_finite") is not None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from slowstep.prove.executor import Ending, Executor, Progress
-from slowstep.prove.lever_faults import SPOILT, given_up
+from slowstep.prove.lever_faults import given_up
 from slowstep.prove.outcome import EndedBy, ExperimentOutcome, Interim
 from slowstep.prove.stats.design import CONTROL
 from slowstep.prove.stats.effects import seldom_changed
@@ -15,7 +15,7 @@ from slowstep.prove.stats.judging import is_precise
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.rounds import sum_rounds
-from slowstep.record.writing.format import PLAN_DONE, PLAN_TAKEN
+from slowstep.record.writing.format import LEVER_SPOILT, PLAN_DONE, PLAN_TAKEN
 
 # A plan is taken up at the next boundary: so long a validation or a compilation may lie before it.
 TAKE_UP_S: Final = 60.0
@@ -95,7 +95,7 @@ class ExperimentWatch:
     def _outside(self, progress: Progress) -> EndedBy | None:
         """Why the training gives no more steps."""
         if progress.plan == PLAN_DONE:
-            is_spoilt = any(note.get("state") == SPOILT for note in self._executor.lever_notes())
+            is_spoilt = any(note.get("state") == LEVER_SPOILT for note in self._executor.lever_notes())
             return "loss not finite" if is_spoilt else "plan done"
         if progress.problem is not None:
             return "cut short"
@@ -132,7 +132,7 @@ class ExperimentWatch:
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 
     def _given_up(self) -> frozenset[int]:
-        return given_up(self._executor.lever_notes())
+        return frozenset(given_up(self._executor.lever_notes()))
 
     def _measured(self) -> set[int]:
         """The arms that there are to be measured."""

@@ -139,7 +139,7 @@ def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, bega
 
 def _state_of(notes: Sequence[Mapping[str, Any]]) -> WholeRunState | None:
     states = {note.get("state") for note in notes}
-    return "failed" if "failed" in states else "not applicable" if "not applicable" in states else None
+    return "failed" if fmt.LEVER_FAILED in states else "not applicable" if fmt.LEVER_NOT_APPLICABLE in states else None
 
 
 def _said_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

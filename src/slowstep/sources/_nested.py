@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slowstep.health import Health, HealthKind
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.nesting import crossing
-
-Flags = NDArray[np.bool_]
 
 CROSSING_RANGES: Final = HealthKind(
     "crossing-ranges",

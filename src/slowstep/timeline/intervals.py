@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:

@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 
-Flags = NDArray[np.bool_]
 # Rows that are Python numbers at one time.
 _ROWS: Final = 1 << 14
 # Looks at open stretches, per stretch, beyond which they are judged in the way that takes more memory, and as long however many cross.

@@ -10,7 +10,6 @@ from typing import Any, Final
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
-from slowstep.prove.arm_notes import NOT_UNDONE
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 from slowstep.prove.recorded import load_since
@@ -85,7 +84,7 @@ class BenchMeasurements:
         """What `slowstep bench` ends with."""
         if self.ended_by == "interrupted":
             return INTERRUPTED_CODE
-        if any(note["state"] == NOT_UNDONE for note in self.lever_notes):
+        if any(note["state"] == contract.LEVER_NOT_UNDONE for note in self.lever_notes):
             return 4
         if any(note["part"] == "drain" for note in self.notes):
             return 0

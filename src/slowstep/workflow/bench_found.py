@@ -19,6 +19,7 @@ from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.record.experiment.arms import NOT_IN_TIME, READY_NS
+from slowstep.record.writing import format as contract
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_rows import figure
@@ -183,7 +184,7 @@ class BenchFound:
     @property
     def refuses_cached(self) -> bool:
         """Whether the training was not given cached batches, and would not be in more time."""
-        refused = any(note["state"] == "not applicable" for note in self._measured.lever_notes)
+        refused = any(note["state"] == contract.LEVER_NOT_APPLICABLE for note in self._measured.lever_notes)
         return self.cached is None and refused and not self._is_worth_waiting()
 
     def _is_worth_waiting(self) -> bool:
@@ -210,7 +211,7 @@ class BenchFound:
         if self.cached is not None and (left_out := self._silent_blocks()):
             blocks = format_count(left_out, "block of steps", "blocks of steps")
             found.append(f"left out of compute alone: {blocks} in which the number of samples is unknown")
-        bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
+        bad = [note for note in self._measured.lever_notes if note["state"] in (*contract.LEVER_GIVEN_UP, contract.LEVER_NOT_UNDONE)]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
     def _loaders_notes(self) -> list[str]:
@@ -295,7 +296,7 @@ class BenchFound:
         }
 
     def _why_no_compute(self) -> str:
-        said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
+        said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in contract.LEVER_GIVEN_UP), None)
         return str(said or self._why_no_samples() or self._measured.reason or _TOO_FEW_STEPS)
 
     def _why_no_samples(self) -> str | None:
@@ -338,7 +339,7 @@ class BenchFound:
     def _receive_ms(self) -> float:
         """What receiving a batch that lies ready takes beyond giving out a cached one, per sample, as the lever saw it in the training."""
         # The last note is of the most receipts.
-        facts = (note.get("facts") or {} for note in reversed(self._measured.lever_notes) if note["state"] == "effect")
+        facts = (note.get("facts") or {} for note in reversed(self._measured.lever_notes) if note["state"] == contract.LEVER_EFFECT)
         floor_ns = next((fact["floor_ns"] for fact in facts if fact.get("floor_ns")), None)
         point = self.point
         if floor_ns is None or point is None or point.samples <= 0:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from slowstep.prove.choose import USUAL
-from slowstep.prove.executor import LiveExecutor
+from slowstep.prove.executor import Executor, LiveExecutor
 from slowstep.prove.experiment import SandboxPlace
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.lever_check import check
@@ -19,7 +20,7 @@ from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import remove_folder
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.units import format_about, format_duration, format_share
-from slowstep.workflow.fresh_start import fresh_start
+from slowstep.workflow.fresh_start import StartInto, fresh_start, starts_of
 from slowstep.workflow.progress import Tell
 from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended
@@ -40,7 +41,7 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
         check(spec, levers, filled_in=frozenset(USUAL))
     with sandboxed_run(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
         sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
-        until_s = time.monotonic() + whole_s
+        start_into = starts_of(place, environ, time.monotonic() + whole_s)
 
         for line in _announced(asked, levers, place, limits, whole_s):
             tell.say(line)
@@ -53,8 +54,8 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
             phase=tell.phase,
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
-            without_fault=fresh_start(place, environ, until_s),
-            later=_later_start(place, environ, until_s),
+            without_fault=fresh_start(place.folder, start_into),
+            later=_later_start(place.folder, start_into),
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
     if ended.left_nothing:
@@ -63,14 +64,13 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
     return ended
 
 
-def _later_start(place: SandboxedRun, environ: Mapping[str, str], until_s: float) -> MakeStart:
-    """How the script is started again beside what was recorded of it, in a sandbox of its own, until the same time."""
+def _later_start(recorded: Path, start_into: StartInto) -> MakeStart:
+    """How the script is started again beside what was recorded of it."""
 
-    def make(number: int) -> LiveExecutor:
-        folder = place.folder / LATER_STARTS_FOLDER / str(number)
+    def make(number: int) -> Executor:
+        folder = recorded / LATER_STARTS_FOLDER / str(number)
         folder.mkdir(mode=0o700, parents=True)
-        left_s = max(until_s - time.monotonic(), 0.0)
-        return LiveExecutor(place.command, folder, place.opened(folder), environ, limit_s=left_s)
+        return start_into(folder)
 
     return make
 

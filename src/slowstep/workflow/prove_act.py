@@ -10,7 +10,6 @@ from typing import Any
 
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
-from slowstep.prove.arm_notes import by_arm, last_facts
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, surely_ended
 from slowstep.prove.experiment import (
@@ -33,6 +32,7 @@ from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, needed_s, round_seconds
+from slowstep.prove.stats.effects import last_words
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
@@ -345,14 +345,12 @@ class ProveAct:
     def _keep_changes(self) -> None:
         """What the levers would be in the script, by what is known of them now."""
         experiment, executor = self._experiment, self._walked
-        facts = {choice.name: last_facts(notes) for arm, choice in enumerate(experiment.choices, FIRST) if (notes := self._notes_of(arm))}
+        words = last_words(executor.lever_notes())
+        facts = {choice.name: words[arm].facts for arm, choice in enumerate(experiment.choices, FIRST) if arm in words}
         facts |= {name: found.facts for name, found in experiment.repeated.levers.items() if found.facts}
         is_copied = experiment.place.kind == "copy"
         made = executor.notes("made") or self._executor.notes("made")
         self._keep(changes=find_changes(facts, made, Path.cwd(), is_copied=is_copied))
-
-    def _notes_of(self, arm: int) -> list[Mapping[str, Any]]:
-        return by_arm(self._walked.lever_notes()).get(arm, [])
 
     def _ended_as(self, ending: Ending) -> Ended:
         """What is known of its end without a report."""

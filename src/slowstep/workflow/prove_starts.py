@@ -170,9 +170,10 @@ class LaterStarts:
             self._told.testing(plan, replace(interim, seconds=interim.seconds + spent_s), budget_s, start=number)
 
         outcome = self._walk(later, plan, share_s, tell)
-        start = self._start_of(later, before, outcome)
+        rounds = later.so_far
+        start = self._start_of(later, before, outcome, whole_rounds(rounds) - whole_rounds(before.rounds))
         return Reached(
-            rounds=later.so_far,
+            rounds=rounds,
             left_s=max(left_s - outcome.seconds, 0.0),
             ending=outcome.ending,
             starts=(*before.starts, start),
@@ -182,9 +183,8 @@ class LaterStarts:
             outcome=outcome,
         )
 
-    def _start_of(self, later: LaterStart, before: Reached, outcome: ExperimentOutcome) -> ScriptStart:
-        """What there is to say of a start that walked; where it is the last one for a reason of its own, that is said."""
-        gained = whole_rounds(later.so_far) - whole_rounds(before.rounds)
+    def _start_of(self, later: LaterStart, before: Reached, outcome: ExperimentOutcome, gained: int) -> ScriptStart:
+        """What there is to say of a start that walked so many rounds; where it is the last one for a reason of its own, that is said."""
         why = why_the_last(outcome, gained)
         if why is not None:
             self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))

@@ -10,13 +10,13 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between_updates, nearest_optimizer, side_of
 from slowstep.analyses.python.functions import (
     COMPUTING,
     EVALUATING,
+    FEWEST_STACKS,
     TRAINING,
     Path,
     Stacks,
@@ -40,8 +40,6 @@ from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
 OWN_STACKS = 2
-# Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
-FEWEST_STACKS = 5
 # What torch does at the end of an update, beyond the hooks that time it, takes some tens of microseconds: in a gap that is longer it is not
 # what takes the time.
 LONGEST_WRAPPER_NS = 200_000
@@ -83,7 +81,7 @@ def parts_of_stacks(trainer: Trainer, forwards: Forwards, stacks: Stacks, start_
     """The stacks that lie in gaps, by their index, and what each was doing. Begins and ends of the gaps are in order."""
     taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
-    backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
+    backward = np.isin(end_ns, trainer.backwards["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
     played = forwards.apart_plays
     plays = np.isin(taken, inside(stacks, forwards.apart_start_ns[played], forwards.apart_end_ns[played]))

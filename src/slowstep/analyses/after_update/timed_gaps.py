@@ -100,11 +100,8 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
         return None
     everything, gaps, wall = read
     tree = everything.without(requests)
-    whole = max(wall - sum(everything.roots().values()), 0.0)
     roots = tree.roots()
-    for number, ns in roots.items():
-        if not _receives(tree.nodes[number]):
-            whole += ns * tree.left(number)
+    whole = _length_ns(wall - sum(everything.roots().values()), tree, roots)
     # What runs in fewer gaps, on average, is not a part of every step.
     called = _unwrapped(tree, roots)
     often = {number: ns for number, ns in called.items() if tree.nodes[number].calls >= gaps}
@@ -159,6 +156,15 @@ def read_gap_calls(timeline: Timeline, process: int) -> tuple[GapCalls, int, flo
         return None
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "gap")
     return GapCalls(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0)), int(rows["stretches"][0]), float(rows["wall_ns"][0])
+
+
+def _length_ns(uncalled_ns: float, tree: GapCalls, roots: dict[int, float]) -> float:
+    """How long the gaps were, but for requests, and for what timing cost: `uncalled_ns` outside all calls, and in those of the loop."""
+    length = max(uncalled_ns, 0.0)
+    for number, ns in roots.items():
+        if not _receives(tree.nodes[number]):
+            length += ns * tree.left(number)
+    return length
 
 
 def _receives(node: Node) -> bool:

@@ -10,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.batches.loader import Loader
-from slowstep.analyses.batches.producers import ACCOUNT, Fetches
+from slowstep.analyses.batches.producers import ACCOUNT, Fetches, worker_processes
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Timeline
@@ -85,13 +86,6 @@ def _beside(own: Demand, others: Sequence[Demand]) -> Demand:
     return replace(own, cpu_ns=own.cpu_ns + cpu_ns, others_cpu_ns=cpu_ns, others_ns=slowest)
 
 
-def worker_processes(timeline: Timeline, trainer: Trainer, iterators: Sequence[int]) -> list[int]:
-    """The processes in which the workers of some of the training's iterators ran."""
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
-    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
-    return timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
-
-
 def _demand(
     timeline: Timeline, trainer: Trainer, fetches: Fetches, inside: NDArray[np.bool_], steps: Steps, producers: _Producers
 ) -> Demand:
@@ -118,7 +112,7 @@ def _demand(
 
 def _batches(trainer: Trainer, iterators: Sequence[int] | None, low: int, high: int) -> int:
     """How many were received in the window."""
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    got = trainer.waits.filter(GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
     return got.height if iterators is None else got.filter(pl.col("iterator").is_in(list(iterators))).height
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from slowstep.analyses.batches.loader_identity import find_read, identities
 from slowstep.analyses.batches.producers import PART_STAGE, REMOVABLE, WaitParts
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.timeline import Timeline
 
 
@@ -30,11 +30,9 @@ def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, 
     makes = dict(zip(read["iterator"].to_list(), identities(read), strict=True))
     numbers = {make: number for number, make in enumerate(dict.fromkeys(makes.values()))}
     datasets = {number: None if make[0] is None else str(make[0]) for make, number in numbers.items()}
-    asked = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"]
+    asked = trainer.waits.filter(GAVE_BATCH)["iterator"]
     kind = np.array([numbers[makes[iterator]] if iterator in makes else -1 for iterator in asked.to_list()], dtype=np.int64)
-    step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
-    inside[inside] = ~steps.excluded[step[inside]]
+    step, inside = steps.step_at(waits.start_ns)
     made = waits.parts[:, [number for number, name in enumerate(PART_STAGE) if name in REMOVABLE]].sum(axis=1)
     found = []
     for number in np.unique(kind[inside & ~waits.first]).tolist():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.python.concurrent_threads import FEWEST_STACKS
-from slowstep.analyses.python.functions import Stacks, inside, is_waiting
+from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_waiting
 from slowstep.record.writing.format import FIRST_OF_STEPS
 
 # So much of the time: of a request, in which its own thread computes or waits for a core; of what it is blocked, in which other threads

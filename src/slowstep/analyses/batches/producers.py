@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,9 @@ from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import Ints, covered_ns
-from slowstep.timeline.nesting import Flags
+from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input").
@@ -95,19 +96,24 @@ class WaitParts:
     held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (transfer.py)
 
 
+def worker_processes(timeline: Timeline, trainer: Trainer, iterators: Sequence[int]) -> list[int]:
+    """The processes in which the workers of some of the training's iterators ran."""
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
+    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
+    return timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
+
+
 def find_fetches(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, stacks: Stacks) -> Fetches:
     """The fetches of the training's loaders: its workers' and, without workers, the training thread's own, which has these `stacks`.
 
     What was being made while the training was stopped is no measure of making: producers are stopped with it.
     """
-    iterators = set(trainer.waits["iterator"].unique().to_list())
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
-    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
-    workers = timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
+    iterators = trainer.waits["iterator"].unique().to_list()
+    workers = worker_processes(timeline, trainer, iterators)
     own = (
         (pl.col("process") == trainer.process)
         & (pl.col("thread") == trainer.thread)
-        & (pl.col("iterator").is_in(list(iterators)) | pl.col("iterator").is_null())
+        & (pl.col("iterator").is_in(iterators) | pl.col("iterator").is_null())
     )
     every = timeline.table("fetches").filter(~pl.col("failed"))
     fetches = pl.concat([every.filter(pl.col("process").is_in(workers)), made_here(every.filter(own), stacks)]).sort("process", "start_ns")
@@ -171,7 +177,7 @@ def _collates(start: Ints, end: Ints, process: Ints, collates: pl.DataFrame) -> 
 
 def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> WaitParts:
     """Divide each successful wait of the training by the account of the producer of its batch."""
-    waits = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    waits = trainer.waits.filter(GAVE_BATCH)
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
     which = _fetch_of_wait(timeline, trainer, waits, fetches)
     matched = which >= 0

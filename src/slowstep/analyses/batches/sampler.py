@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.after_update.timed_gaps import MOSTLY, read_gap_calls
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
-from slowstep.analyses.python.functions import FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
+from slowstep.analyses.python.functions import FEWEST_STACKS, FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code

@@ -31,7 +31,6 @@ def _of_batches(trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitPar
 
 def _per_step(steps: Steps, start_ns: Ints, sizes: Floats) -> Floats:
     """The sum in each step; NaN where one is unknown, or there is none."""
-    stretch = np.searchsorted(steps.edges_ns, start_ns, side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches)
+    stretch, inside = steps.stretch_at(start_ns)
     total = np.bincount(stretch[inside], weights=sizes[inside], minlength=steps.stretches).astype(np.float64)
     return np.where(total > 0, total, np.nan)[~steps.excluded]

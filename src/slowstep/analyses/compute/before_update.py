@@ -9,10 +9,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
-from slowstep.analyses.python.functions import Stacks, inside, is_library
+from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -48,7 +46,7 @@ class _LoopCalls:
 
 def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
     """The user's function with most stacks there; None without backwards, with too few stacks, or where none stands in such a one."""
-    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    backward = np.sort(trainer.backwards["end_ns"].to_numpy())
     if not len(backward):
         return None
     at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1
@@ -56,9 +54,7 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]
     # Only a backward since the update before: an older one was for that update, and this one's own runs inside it, in a closure.
     own = start > np.append(-1, trainer.update_end_ns[:-1])[known]
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    usable = own & (step >= 0) & (step < steps.stretches) & (end > start)
-    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
+    usable = own & (end > start) & steps.step_at(start)[1]
     start, end = start[usable], end[usable]
     taken = inside(stacks, start, end)
     # Of several optimizers the first ones update before the last, and what they do is no more to be left out than what that does.

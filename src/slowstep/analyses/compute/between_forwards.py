@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import Stacks, inside
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -50,13 +51,12 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
     outside = (update < 0) | (end > trainer.update_end_ns[update])
     start, end = start[outside], end[outside]
-    stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
+    stretch, inside = steps.step_at(start)
     if trainer.is_fed or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return NOTHING
     # What was named in between is another part of the ledger's.
     rest = max(ledger.total_of(BODY) - float((end - start)[inside].sum()), 0.0)
-    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].sort().to_numpy()
+    backward = trainer.backwards["start_ns"].sort().to_numpy()
     parted = np.searchsorted(backward, start)
     together = inside[1:] & (stretch[1:] == stretch[:-1]) & (parted[1:] == parted[:-1])
     together &= start[1:] > end[:-1]
@@ -82,7 +82,7 @@ def _gradients_by_stacks(trainer: Trainer, stacks: Stacks, from_ns: Ints, to_ns:
 
 def _gradients_by_calls(timeline: Timeline, trainer: Trainer) -> float:
     """How many times as long as backward `torch.autograd.grad` took where calls were timed, at whatever pace; 0 where none were."""
-    calls = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
+    calls = of_bodies(timeline, "calls", trainer.process)
     rows = calls.filter(pl.col("function").is_in((_GRAD, _BACKWARD))).select("function", "file", "total_ns").iter_rows()
     took = {function: float(ns) for function, file, ns in rows if _AUTOGRAD.search(file)}
     return took.get(_GRAD, 0.0) / took[_BACKWARD] if took.get(_BACKWARD) else 0.0

@@ -30,9 +30,7 @@ def at_usual_counts(ledger: Ledger, trainer: Trainer, steps: Steps) -> Ledger:
 
 def _counts(trainer: Trainer, steps: Steps) -> Floats | None:
     """The forwards with gradients of each step."""
-    start = trainer.training_forwards["start_ns"].to_numpy()
-    stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches)
+    stretch, inside = steps.stretch_at(trainer.training_forwards["start_ns"].to_numpy())
     counts = np.bincount(stretch[inside], minlength=steps.stretches)[~steps.excluded].astype(np.float64)
     if len(counts) < GROUPS * STEPS_PER_GROUP:
         return None

@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.python.binomial import share_bounds
-from slowstep.analyses.python.functions import Path, Stacks, in_module, inside, is_comprehension, is_library, shown
+from slowstep.analyses.python.calls import of_bodies
+from slowstep.analyses.python.functions import FEWEST_TO_DIVIDE, Path, Stacks, in_module, inside, is_comprehension, is_library, shown
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.timeline.timeline import Frame, RunningCall, Timeline
 
-# Fewer stacks inside a forward name no line of it: the share of a half has a 90 % interval of 35 % to 65 % with 30.
-FEWEST_FORWARD_STACKS = 30
 # A line that calls a whole model stands in many modules: it is no more one's than another's below this.
 MOSTLY = 0.5
 # Of its function, for each backward: more than one, to the nearest, are several operations.
@@ -102,7 +101,7 @@ def find_forward_stacks(steps: Steps, stacks: Stacks) -> ForwardStacks | None:
     paths = [stacks.frames.get(int(number), ()) for number in numbers]
     forward = [Taken(float(w), path, int(n)) for w, path, n in zip(weights, paths, times, strict=True) if in_module(path)]
     found = ForwardStacks(forward, float(weights.sum()), len(taken))
-    return found if found.taken >= FEWEST_FORWARD_STACKS and found.held_ns > 0 else None
+    return found if found.taken >= FEWEST_TO_DIVIDE and found.held_ns > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ def _is_one(timeline: Timeline, trainer: Trainer, call: RunningCall, mine: list[
     if call.in_loop or is_comprehension(frame.function) or any(each.is_several for each in mine):
         return False
     of_function = (pl.col("file") == frame.file) & (pl.col("function") == frame.function) & (pl.col("first_line") == frame.first_line)
-    timed = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body", of_function)
+    timed = of_bodies(timeline, "calls", trainer.process).filter(of_function)
     passes = trainer.backwards_per_step
     may_be_several = len({each.library_line for each in mine} - {None}) > 1
     if may_be_several or call.in_loop is None or timed.is_empty() or timed["calls"][0] is None or not passes:

@@ -49,9 +49,7 @@ class GraphGrowth:
 def find_graphs(timeline: Timeline, trainer: Trainer, steps: Steps) -> Graphs:
     """The looks of the training process."""
     rows = timeline.table("graphs").filter(pl.col("process") == trainer.process).sort("time_ns")
-    stretch = np.searchsorted(steps.edges_ns, rows["time_ns"].to_numpy(), side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches)
-    inside[inside] = ~steps.excluded[stretch[inside]]
+    stretch, inside = steps.step_at(rows["time_ns"].to_numpy())
     step = np.where(stretch < 0, -1, (np.cumsum(~steps.excluded) - 1)[np.clip(stretch, 0, steps.stretches - 1)])
     before = int((stretch < 0).sum())
     if before:

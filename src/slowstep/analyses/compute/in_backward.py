@@ -9,10 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from slowstep.analyses.ledger.closures import FEWEST_STACKS
-from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, Path, Stacks, inside, is_comprehension, is_library
+from slowstep.analyses.events.unions import edges_of
+from slowstep.analyses.python.functions import COMPUTING, FEWEST_TO_DIVIDE, OPTIMIZERS, Path, Stacks, inside, is_comprehension, is_library
 from slowstep.analyses.python.loop import LoopCall
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -37,9 +36,9 @@ class InBackward:
 
 def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackward | None:
     """The hook with most stacks; None with too few stacks, or where none stands in one."""
-    start, end = _passes(trainer)
+    start, end = edges_of(trainer.backwards)
     taken = _taken(steps, stacks, start, end)
-    if len(taken) < FEWEST_STACKS:
+    if len(taken) < FEWEST_TO_DIVIDE:
         return None
     held: Counter[LoopCall] = Counter()
     for weight, path in stacks.paths(taken.tolist()):
@@ -60,16 +59,10 @@ def runs_python(trainer: Trainer, steps: Steps, stacks: Stacks) -> bool | None:
 
     None with too few stacks to say that it does not.
     """
-    taken = _taken(steps, stacks, *_passes(trainer))
+    taken = _taken(steps, stacks, *edges_of(trainer.backwards))
     if any(_below_engine(path) for _, path in stacks.paths(taken.tolist())):
         return True
-    return None if len(taken) < FEWEST_STACKS else False
-
-
-def _passes(trainer: Trainer) -> tuple[Ints, Ints]:
-    """Begin and end (ns) of each backward pass."""
-    backward = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
-    return backward["start_ns"].to_numpy(), backward["end_ns"].to_numpy()
+    return None if len(taken) < FEWEST_TO_DIVIDE else False
 
 
 def _taken(steps: Steps, stacks: Stacks, start: Ints, end: Ints) -> Ints:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
-from slowstep.analyses.python.functions import Path, Stacks, enclosing, is_library, shown
+from slowstep.analyses.events.unions import edges_of
+from slowstep.analyses.python.calls import of_bodies
+from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, enclosing, is_library, shown
 from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -79,25 +80,20 @@ class _Methods:
 
 def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
     """None without such an optimizer, with too few stacks, and where updates call back into the training (closures)."""
-    updates = trainer.outer_updates
-    start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    usable = (step >= 0) & (step < steps.stretches)
-    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
-    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()
-    if not usable.any() or (containing(start, end, backward) >= 0).any():
+    updates = _updates_of_steps(trainer, steps)
+    if updates.is_empty() or _hold_backwards(trainer):
         return None
-    start, end = start[usable], end[usable]
+    start, end = edges_of(updates)
     at = containing(start, end, stacks.time_ns)
     taken = np.flatnonzero(at >= 0)
-    methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[usable][at[taken]])
+    methods = _Methods(stacks, taken, updates["optimizer"].to_numpy()[at[taken]])
     if len(taken) < FEWEST_STACKS or not methods.held:
         return None
     most, weight = methods.held.most_common(1)[0]
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
     mine = _note(trainer, methods.optimizer(most))
     tensors, elements = mine.get("tensors"), mine.get("params")
-    counted = timeline.table("lines").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
+    counted = of_bodies(timeline, "lines", trainer.process)
     return OwnUpdate(
         name=most[1],
         place=f"{shown(most[0], trainer.facts.script)}:{methods.line(most)}",
@@ -108,6 +104,16 @@ def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: 
         tensors=tensors,
         shapes=mine.get("shapes"),
     )
+
+
+def _updates_of_steps(trainer: Trainer, steps: Steps) -> pl.DataFrame:
+    """Those that began in a step that counts."""
+    updates = trainer.outer_updates
+    return updates.filter(pl.Series(steps.step_at(updates["start_ns"].to_numpy())[1]))
+
+
+def _hold_backwards(trainer: Trainer) -> bool:
+    return bool((containing(*edges_of(trainer.outer_updates), trainer.backwards["start_ns"].to_numpy()) >= 0).any())
 
 
 def _method(path: Path) -> Frame | None:

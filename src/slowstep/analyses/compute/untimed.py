@@ -16,6 +16,7 @@ import polars as pl
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.ledger.trainer_spans import find_bodies
 from slowstep.analyses.python.binomial import share_bounds
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import COMPUTING, Path, Stacks, enclosing, in_module, inside, is_library, shown
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
@@ -60,10 +61,7 @@ def find_untimed(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Sta
 
 
 def _were_timed(timeline: Timeline, process: int) -> bool:
-    def of_bodies(name: str) -> pl.DataFrame:
-        return timeline.table(name).filter(pl.col("process") == process, pl.col("kind") == "body")
-
-    calls, lines = of_bodies("calls"), of_bodies("lines")
+    calls, lines = of_bodies(timeline, "calls", process), of_bodies(timeline, "lines", process)
     return not lines.is_empty() and not calls.is_empty() and bool(calls["stretches"][0] >= FEWEST_BODIES)
 
 

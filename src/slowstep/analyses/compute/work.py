@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.python.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.python.named_functions import functions_in_callbacks
@@ -57,7 +57,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     apart = functions_in_callbacks(trainer, stacks)
     # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
     are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
-    bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
+    bodies = of_bodies(timeline, "calls", trainer.process)["stretches"]
     return Work(
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
@@ -76,11 +76,8 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
 
 def _modes(looks: pl.DataFrame, steps: Steps) -> dict[str, float]:
     """Share of the looks inside the window in which each was on."""
-    step = np.searchsorted(steps.edges_ns, looks["time_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
-    # Our own capture is a profiler too.
-    inside[inside] = ~steps.excluded[step[inside]]
-    looks = looks.filter(pl.Series(inside))
+    # Our own capture, whose steps are excluded, is a profiler too.
+    looks = looks.filter(pl.Series(steps.step_at(looks["time_ns"].to_numpy())[1]))
     on, looked_at = looks["on"].to_numpy(), looks["looked_at"].to_numpy()
     found = {}
     for bit, name in MODES.items():

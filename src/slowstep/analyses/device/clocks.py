@@ -13,12 +13,11 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.device.awaited_work import begins_after_waits
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.python.callers import Callers
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_share
 
@@ -37,9 +36,6 @@ IDLE_SHARE: Final = 0.10
 SAME_DELAY: Final = 0.5
 WAITS_AT_LEAST: Final = 2
 REMEDY: Final = "trace again with newer releases of profiler and driver, or record the training: slowstep run"
-
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,11 +16,10 @@ from slowstep.analyses.python.callers import NAMED, Callers
 from slowstep.analyses.steps.step_lookup import in_window, slices
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
 
 Counts = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 
 # An operator of one name and line may run here and there: it is one on the host where most of its own host time is computing. A call
 # whose launch was lost looks as if it had computed on the host.

@@ -8,9 +8,14 @@ import polars as pl
 from slowstep.timeline.intervals import Ints, union
 
 
+def edges_of(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Begins and ends of the rows."""
+    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+
+
 def merged(rows: pl.DataFrame) -> tuple[Ints, Ints]:
     """Begins and ends of the disjoint stretches in which any of the rows (`start_ns`, `end_ns`) ran, in order of time."""
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+    return union(*edges_of(rows))
 
 
 class Union:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency, find_fetch_concurrency
+from slowstep.analyses.batches.producers import worker_processes
 from slowstep.analyses.input.input_sizes import InputSizes, find_input_sizes
 from slowstep.analyses.python.functions import is_library
 from slowstep.analyses.python.garbage import collected_ns
@@ -102,12 +103,10 @@ class InputFacts:
 
 def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> InputFacts:
     """Gather the facts of the loaders that feed the training."""
-    iterators = timeline.table("iterators").filter(
-        pl.col("process") == trainer.process, pl.col("iterator").is_in(trainer.waits["iterator"].unique().to_list())
-    )
-    pids = {int(pid) for pids in iterators["workers"].to_list() for pid in pids}
-    workers = timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
-    processes = [int(p) for p in workers] or [trainer.process]
+    read = trainer.waits["iterator"].unique().to_list()
+    iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(read))
+    workers = worker_processes(timeline, trainer, read)
+    processes = workers or [trainer.process]
     fetches = _fetches(timeline, processes, None if workers else trainer.thread)
     plain = fetches.filter(~pl.col("profiled"), pl.col("start_ns") >= int(steps.edges_ns[0]), pl.col("end_ns") <= int(steps.edges_ns[-1]))
     builtins, collates, forms = (
@@ -240,8 +239,7 @@ def _rates(rows: pl.DataFrame) -> Floats:
 
 def _storage_per_step(fetches: pl.DataFrame, steps: Steps) -> Floats:
     read = fetches.filter(pl.col("storage_bytes").is_not_null())
-    step = np.searchsorted(steps.edges_ns, read["end_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
+    step, inside = steps.stretch_at(read["end_ns"].to_numpy())
     weights = read["storage_bytes"].to_numpy().astype(np.float64)[inside]
     return np.bincount(step[inside], weights=weights, minlength=steps.stretches).astype(np.float64)[~steps.excluded]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.python.concurrent_threads import FEWEST_STACKS, ConcurrentThreads
-from slowstep.analyses.python.functions import Path, Stacks, inside, is_library, is_waiting, read_stacks, shown
+from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
+from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, inside, is_library, is_waiting, read_stacks, shown
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import part_in_words

@@ -73,7 +73,7 @@ def _period(ns: Floats) -> float | None:
 
 def _begin_passes(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:
     """In which steps a pass over a loader begins."""
-    step = np.searchsorted(steps.edges_ns, trainer.starts["start_ns"].to_numpy(), side="right") - 1
+    step, inside = steps.stretch_at(trainer.starts["start_ns"].to_numpy())
     begins = np.zeros(steps.stretches, dtype=np.bool_)
-    begins[step[(step >= 0) & (step < steps.stretches)]] = True
+    begins[step[inside]] = True
     return begins[~steps.excluded]

@@ -12,6 +12,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.python.garbage import OLDEST
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
@@ -38,7 +39,7 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
     starts = trainer.starts.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
     asked = trainer.waits.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
     with_workers, forks = _with_new_workers(timeline, trainer, starts)
-    got = asked.filter(~pl.col("exhausted"), ~pl.col("failed")).height
+    got = asked.filter(GAVE_BATCH).height
     used_up, cut_short = _endings(timeline, trainer, starts, asked)
     return Restarts(
         count=starts.height,
@@ -61,7 +62,7 @@ def _endings(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame, asked: 
     """
     iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "batches")
     ends = asked.filter(pl.col("exhausted"))
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed")).group_by("iterator").agg(pl.len().alias("got"))
+    got = trainer.waits.filter(GAVE_BATCH).group_by("iterator").agg(pl.len().alias("got"))
     counted = starts.join(ends, on="iterator", how="anti").unique("iterator").join(got, on="iterator").join(iterators, on="iterator")
     gave_all = counted.filter(pl.col("got") >= pl.col("batches")).height
     return ends.height + gave_all, counted["batches"].count() - gave_all
@@ -84,9 +85,8 @@ def _collected(trainer: Trainer, steps: Steps, waits: WaitParts) -> Floats:
     begun = np.concatenate((trainer.starts["start_ns"].to_numpy(), waits.start_ns[waits.first]))
     over = np.concatenate((trainer.starts["end_ns"].to_numpy(), waits.end_ns[waits.first]))
     order = np.argsort(begun, kind="stable")
-    mine = containing(begun[order], over[order], start) >= 0
-    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    mine &= (step >= 0) & (step < steps.stretches)
+    step, mine = steps.stretch_at(start)
+    mine &= containing(begun[order], over[order], start) >= 0
     ns = np.bincount(step[mine], weights=(end - start)[mine].astype(np.float64), minlength=steps.stretches)
     return np.asarray(ns[~steps.excluded], dtype=np.float64)
 
@@ -95,8 +95,8 @@ def _cold(steps: Steps, fetches: Fetches, waits: WaitParts) -> Floats:
     """Waits for the first batch of an iterator, as far as its making took longer than usual."""
     cold = np.zeros(steps.stretches)
     first = np.flatnonzero(waits.first & (waits.fetch >= 0))
-    step = np.searchsorted(steps.edges_ns, waits.start_ns[first], side="right") - 1
-    first, step = first[(step >= 0) & (step < steps.stretches)], step[(step >= 0) & (step < steps.stretches)]
+    step, inside = steps.stretch_at(waits.start_ns[first])
+    first, step = first[inside], step[inside]
     if len(first):
         usual = float(np.median(fetches.wall_ns))
         made = fetches.wall_ns[waits.fetch[first]]

@@ -21,6 +21,7 @@ from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -64,7 +65,7 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     duration = rows["made_ns"].to_numpy()
     known = Counter(rows["index"].drop_nulls().to_list())
     held = np.isin(waits.fetch[used], fetch_of)
-    at = np.searchsorted(steps.edges_ns, waits.start_ns[used][held], side="right") - 1
+    at, _ = steps.stretch_at(waits.start_ns[used][held])
     return Stragglers(
         count=rows.height,
         of_samples=float(np.nansum(fetches.samples[inside])) if np.isfinite(fetches.samples[inside]).any() else None,
@@ -134,8 +135,7 @@ def _removed(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetche
     removed = np.zeros(steps.stretches)
     for own, workers, prefetch in _loaders(timeline, trainer):
         saved = _saved(waits, fetches, excess, own, workers, prefetch)
-        step = np.searchsorted(steps.edges_ns, waits.start_ns[own], side="right") - 1
-        inside = (step >= 0) & (step < steps.stretches)
+        step, inside = steps.stretch_at(waits.start_ns[own])
         np.add.at(removed, step[inside], saved[inside])
     return np.asarray(removed[~steps.excluded])
 
@@ -144,7 +144,7 @@ def _loaders(timeline: Timeline, trainer: Trainer) -> Iterator[tuple[Ints, int, 
     """The waits of each iterator, with the number of its workers and how many batches each of them makes ahead."""
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
     loaders = {row["iterator"]: row for row in rows.iter_rows(named=True)}
-    iterators = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"].to_numpy()
+    iterators = trainer.waits.filter(GAVE_BATCH)["iterator"].to_numpy()
     for number in np.unique(iterators).tolist():
         loader = loaders.get(number, {})
         yield np.flatnonzero(iterators == number), int(loader.get("num_workers") or 0), int(loader.get("prefetch_factor") or 2)

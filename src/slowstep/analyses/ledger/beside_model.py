@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names, matches
 from slowstep.analyses.events.synchronizing import synchronizing_calls
@@ -25,7 +24,7 @@ from slowstep.analyses.python.user_places import own_function, user_function
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Traces in other formats do not tell what somebody has named from what the framework names for itself.
@@ -36,7 +35,6 @@ EACH_LAUNCH_NS: Final = 100_000
 COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
 # Of a range launching may explain this much; where it explains more, the range is there for what it launches.
 LAUNCHING_AT_MOST: Final = 0.1
-Flags = NDArray[np.bool_]
 
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.python.functions import COMPUTING, Path, Stacks, inside
+from slowstep.analyses.events.unions import edges_of, merged
+from slowstep.analyses.python.functions import COMPUTING, FEWEST_TO_DIVIDE, Path, Stacks, inside
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.parts import BODY, OPTIMIZER, Part
-from slowstep.timeline.intervals import Ints, union
+from slowstep.timeline.intervals import Ints
 
 # A framework's own optimizers, not what wraps every optimizer's call.
 _OWN = code(Code.OWN_OPTIMIZERS)
-# Fewer stacks divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
-FEWEST_STACKS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class _OptimizerCalls:
 
 def has_closures(trainer: Trainer) -> bool:
     """Whether most updates hold a backward: then the script's own code runs inside of them."""
-    backward = np.sort(_backwards(trainer)[0])
+    backward = np.sort(trainer.backwards["start_ns"].to_numpy())
     calls = np.diff(np.searchsorted(backward, np.stack((trainer.update_start_ns, trainer.update_end_ns), axis=1)), axis=1)
     return bool((calls > 0).mean() >= 0.5) if len(calls) else False
 
@@ -60,16 +59,10 @@ def is_closures(path: Path) -> bool:
     return any(not COMPUTING.search(frame.file) for frame in path[at + 1 :])
 
 
-def _backwards(trainer: Trainer) -> tuple[Ints, Ints]:
-    backwards = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
-    return backwards["start_ns"].to_numpy(), backwards["end_ns"].to_numpy()
-
-
 def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _OptimizerCalls]:
     """Those from one backward of a call to its next, and those from its last to its end."""
-    calls = trainer.outer_updates
-    start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    begun, over = _backwards(trainer)
+    start, end = edges_of(trainer.outer_updates)
+    begun, over = edges_of(trainer.backwards)
     call = np.searchsorted(start, begun, side="right") - 1
     held = (call >= 0) & (over <= end[call])
     begun, over, call = begun[held], over[held], call[held]
@@ -77,8 +70,7 @@ def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _Optimi
     until = np.where(follows, np.append(begun[1:], 0), end[call])
 
     def of(mine: Ints) -> _OptimizerCalls:
-        step = np.searchsorted(steps.edges_ns, over[mine], side="right") - 1
-        within = (step >= 0) & (step < steps.stretches)
+        step, within = steps.stretch_at(over[mine])
         return _OptimizerCalls(over[mine][within], until[mine][within], step[within])
 
     return of(follows), of(~follows)
@@ -87,13 +79,13 @@ def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _Optimi
 def _named_apart(trainer: Trainer, stacks: Stacks) -> Ints:
     """Stacks in callbacks, checkpoints and other spans that have parts of their own."""
     named = trainer.spans.filter(pl.col("kind").is_in(["save", "span"]))
-    return inside(stacks, *union(named["start_ns"].to_numpy(), named["end_ns"].to_numpy()))
+    return inside(stacks, *merged(named))
 
 
 def _share(stretches: _OptimizerCalls, stacks: Stacks, apart: Ints) -> float | None:
     """The closure's share of them; None where too few stacks tell."""
     taken = np.setdiff1d(inside(stacks, stretches.start_ns, stretches.end_ns), apart)
-    if len(taken) < FEWEST_STACKS:
+    if len(taken) < FEWEST_TO_DIVIDE:
         return None
     paths = stacks.paths(taken.tolist())
     whole = sum(weight for weight, _ in paths)

@@ -14,7 +14,7 @@ from slowstep.analyses.sharing.sharing import blocked_in_backward
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import BACKWARD, Part, PartKind
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -44,7 +44,7 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
         return
     _take(rows, marked.per_step(marked.delay_ns, marked.body), ("compute",))
     # What of a loader is in `preprocess` has its own account (`_is_of_loader`).
-    outside = ("preprocess", "output", "store", UNATTRIBUTED)
+    outside = ("preprocess", *RESULT_STAGES, UNATTRIBUTED)
     _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
     if not trainer.is_fed:
         _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)
@@ -76,8 +76,7 @@ def _marked(timeline: Timeline, trainer: Trainer, steps: Steps) -> _Marked | Non
         return None
     time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
     update = np.searchsorted(np.sort(trainer.all_updates["end_ns"].to_numpy()), time, side="right")
-    step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
-    usable = (step >= 0) & (step < steps.stretches)
+    step, usable = steps.stretch_at(time[1:])
     # What the thread waited while steps were only counted belongs to none of the others.
     left_out = np.concatenate(([0], np.cumsum(steps.excluded)))[np.clip(np.searchsorted(steps.edges_ns, time), 0, steps.stretches)]
     usable &= np.diff(left_out) == 0

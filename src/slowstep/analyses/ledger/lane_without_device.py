@@ -22,7 +22,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, OPERATORS, rows_of
@@ -35,7 +34,7 @@ from slowstep.frameworks._known import events
 from slowstep.parts import BACKWARD as AUTOGRAD
 from slowstep.parts import OPTIMIZER as UPDATE
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import Ints, containing, distinct, flattened, union
+from slowstep.timeline.intervals import Flags, Ints, containing, distinct, flattened, union
 from slowstep.timeline.spine import NEVER, NONE, HostLane, Labelled
 from slowstep.timeline.timeline import Timeline
 
@@ -45,7 +44,6 @@ COLLECTIVE_RANGE: Final = rf"^(gloo|nccl|mpi|ucc):|{events(Event.COLLECTIVE)}"
 BACKWARD_RANGE: Final = rf"(?i:^\W*backward\W*$)|{events(Event.BACKWARD, Event.GRADIENT_NODE)}"
 # What waits, and computes nothing itself.
 WAITS: Final = rf"{COLLECTIVE_RANGE}|{events(Event.ENGINE_WAIT)}"
-Flags = NDArray[np.bool_]
 
 
 def training_lane(timeline: Timeline, begins: Ints, ends: Ints) -> tuple[HostLane, pl.DataFrame]:

@@ -6,17 +6,15 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.events.device_work import launching_calls
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.steps.marks import choose_marks
-from slowstep.timeline.intervals import Ints, containing, union
+from slowstep.timeline.intervals import Flags, Ints, containing, union
 from slowstep.timeline.timeline import Timeline
 
-Flags = NDArray[np.bool_]
 StretchEdges = tuple[Ints, Ints]
 NEVER: Final = np.iinfo(np.int64).max
 LONG_AGO: Final = np.iinfo(np.int64).min

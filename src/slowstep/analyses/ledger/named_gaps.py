@@ -51,9 +51,7 @@ def name_gaps(
 
 def within_steps(stacks: Stacks, steps: Steps) -> Stacks:
     """The stacks that were taken in the steps of the window."""
-    step = np.searchsorted(steps.edges_ns, stacks.time_ns, side="right") - 1
-    inside = (step >= 0) & (step < steps.stretches)
-    return stacks.only(inside & ~steps.excluded[np.clip(step, 0, max(steps.stretches - 1, 0))])
+    return stacks.only(steps.step_at(stacks.time_ns)[1])
 
 
 def place_stacks(

@@ -5,8 +5,6 @@ The ledger has a busy device as `compute`, whatever it is busy with: a validatio
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import polars as pl
 
@@ -15,15 +13,14 @@ from slowstep.analyses.events.parts import COLUMNS
 from slowstep.analyses.events.tables import NAMED_WORK
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.stage_ranges import told_ranges
+from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.intervals import containing, covered_ns
 from slowstep.timeline.timeline import Timeline
-
-STAGES: Final = ("output", "store")
 
 
 def find_named_work(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     """The table NAMED_WORK of the window; empty without a device. Of ranges inside each other the outermost counts."""
-    ranges, judged = told_ranges(timeline).filter(pl.col("stage").is_in(STAGES)), busiest_device(timeline)
+    ranges, judged = told_ranges(timeline).filter(pl.col("stage").is_in(RESULT_STAGES)), busiest_device(timeline)
     if ranges.is_empty() or judged is None or steps.is_empty():
         return NAMED_WORK.empty()
     kernels = device_work(timeline, judged).filter(pl.col("kind") == "kernel", pl.col("launch_start_ns").is_not_null())

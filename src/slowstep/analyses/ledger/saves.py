@@ -106,9 +106,7 @@ def saving_steps(ledger: Ledger) -> Ints:
 def find_writes(trainer: Trainer, steps: Steps) -> pl.DataFrame:
     """The writes in the window's steps, with the number of the step, and which of those of its kind a write is in it."""
     saves = trainer.spans.filter(pl.col("kind") == "save").sort("start_ns")
-    stretch = np.searchsorted(steps.edges_ns, saves["start_ns"].to_numpy(), side="right") - 1
-    inside = (stretch >= 0) & (stretch < steps.stretches)
-    inside[inside] = ~steps.excluded[stretch[inside]]
+    stretch, inside = steps.step_at(saves["start_ns"].to_numpy())
     step = (np.cumsum(~steps.excluded) - 1)[np.where(inside, stretch, 0)]
     found = saves.with_columns(pl.Series("step", step)).filter(pl.Series(inside, dtype=pl.Boolean))
     return found.with_columns(pl.int_range(pl.len()).over("step", "name", "file", "line").alias("number"))

@@ -17,7 +17,7 @@ import numpy as np
 
 from slowstep.analyses.after_update.gap_parts import GapParts
 from slowstep.analyses.ledger.saves import find_writes
-from slowstep.analyses.python.functions import Stacks, inside, is_library
+from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_library
 from slowstep.analyses.python.loop import called_from_loop
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -25,8 +25,6 @@ from slowstep.parts import Part, PartKind
 from slowstep.timeline.intervals import Ints, union
 from slowstep.timeline.timeline import Frame
 
-# Fewer stacks say too little of where checkpoints are written: the share of one among 5 has a 90 % interval of 1 % to 66 %.
-FEWEST_STACKS = 5
 # Of a function's time.
 MOST = 0.5
 # Calls and modules that bring what was written to the disk, and to where it belongs.

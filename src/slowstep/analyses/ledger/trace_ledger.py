@@ -18,6 +18,7 @@ import polars as pl
 from slowstep.analyses.events.device_work import busiest_device, device_work
 from slowstep.analyses.events.parts import COLLECTIVES, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, rows_of
 from slowstep.analyses.events.tables import GAPS
+from slowstep.analyses.events.unions import edges_of
 from slowstep.analyses.ledger.charge import DEVICE, Charged, charge, charged_ledger, in_steps, worked
 from slowstep.analyses.ledger.gap_rows import Causes, gap_rows
 from slowstep.analyses.ledger.lane_without_device import training_lane
@@ -58,7 +59,7 @@ def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
         charged, parts_of = charge_unseen(timeline, steps, callers)
         return charged_ledger(charged, parts_of, steps.height), GAPS.empty()
     lanes = TraceLanes(timeline)
-    charged, idle = charge(_edges(steps), lanes, work_of(timeline, device))
+    charged, idle = charge(edges_of(steps), lanes, work_of(timeline, device))
     causes = Causes(lanes, callers, idle["cause"].to_numpy())
     worked_on = [part for _, part in RANKS]
     ledger = charged_ledger(charged, lambda codes: _parts(causes, worked_on, codes), steps.height)
@@ -67,20 +68,20 @@ def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
 
 def charge_host(timeline: Timeline, steps: pl.DataFrame) -> tuple[Charged, pl.DataFrame]:
     """What the training thread of a trace without a device did in the steps, and the part of each code."""
-    lane, parts = training_lane(timeline, *_edges(steps))
-    return charge(_edges(steps), KnownLanes(training=lane.thread, lanes={lane.thread: lane}))[0], parts
+    lane, parts = training_lane(timeline, *edges_of(steps))
+    return charge(edges_of(steps), KnownLanes(training=lane.thread, lanes={lane.thread: lane}))[0], parts
 
 
 def charge_unseen(timeline: Timeline, steps: pl.DataFrame, callers: Callers) -> tuple[Charged, Callable[[Ints], pl.DataFrame]]:
     """What the steps of a trace without its device's work may be charged to, and what gives the parts of codes that are in order."""
     lanes = TraceLanes(timeline)
-    charged, idle = charge(_edges(steps), lanes, seen_from_host(timeline))
+    charged, idle = charge(edges_of(steps), lanes, seen_from_host(timeline))
     return charged, partial(_parts, Causes(lanes, callers, idle["cause"].to_numpy()), [DEVICE_WORK])
 
 
 def busy_stretches(timeline: Timeline, device: int, steps: pl.DataFrame) -> pl.DataFrame:
     """The stretches of the steps in which the device worked, by what ran then: `start_ns`, `end_ns` and the part."""
-    charged = in_steps(_edges(steps), worked(work_of(timeline, device).ordered()))
+    charged = in_steps(edges_of(steps), worked(work_of(timeline, device).ordered()))
     return pl.concat([charged.times, rows_of(part for _, part in RANKS)[DEVICE - charged.code]], how="horizontal")
 
 
@@ -96,10 +97,6 @@ def work_of(timeline: Timeline, device: int) -> DeviceIntervals:
         dispatched_ns=pl.col("launch_end_ns").fill_null(NEVER),
     )
     return DeviceIntervals.exact(**{name: column.to_numpy() for name, column in columns.to_dict().items()}, ranks=len(RANKS))
-
-
-def _edges(steps: pl.DataFrame) -> tuple[Ints, Ints]:
-    return steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
 
 
 def _parts(causes: Causes, worked_on: list[Part], codes: Ints) -> pl.DataFrame:

@@ -12,11 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.batches.producers import WaitParts
+from slowstep.analyses.events.unions import edges_of
 from slowstep.analyses.ledger.saves import saving_part
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.span_names import named_part
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, UPDATES, VALIDATION, CodePlace, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
@@ -48,24 +50,24 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     # The order matters where two begin together: the later one here is not preferred, the shorter one is.
     add(waits.start_ns, waits.end_ns, None)
     over = trainer.waits.filter(pl.col("exhausted") | pl.col("failed"))
-    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), LOADER_END)
-    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), LOADER_START)
+    add(*edges_of(over), LOADER_END)
+    add(*edges_of(trainer.starts), LOADER_START)
     spans = trainer.spans
     called, closed, ended = _optimizer_calls(trainer)
     add(called, closed, BODY)
     add(closed, ended, OPTIMIZER if trainer.has_optimizers else UPDATES)
-    add(*_edges(spans.filter(pl.col("kind") == "backward")), BACKWARD)
-    add(*_edges(trainer.ends), LOADER_END)
+    add(*edges_of(trainer.backwards), BACKWARD)
+    add(*edges_of(trainer.ends), LOADER_END)
     saves = spans.filter(pl.col("kind") == "save")
-    add(*_edges(saves), [saving_part(name) for name in saves["name"].to_list()])
+    add(*edges_of(saves), [saving_part(name) for name in saves["name"].to_list()])
     named, first_named = spans.filter(pl.col("kind") == "span"), len(parts)
-    add(*_edges(named), _named_parts(named, trainer.facts.script))
+    add(*edges_of(named), _named_parts(named, trainer.facts.script))
     body = find_bodies(trainer, forwards)
     add(*body, BODY)
     add(*_validations(trainer, body[0]), VALIDATION)
-    add(*_edges(trainer.other_ends), VALIDATION)
+    add(*edges_of(trainer.other_ends), VALIDATION)
     # The last ones: gaps are named as if they were not there.
-    add(*_edges(trainer.collections), COLLECTION)
+    add(*edges_of(trainer.collections), COLLECTION)
     is_named = np.zeros(len(parts), dtype=np.bool_)
     is_named[first_named : first_named + named.height] = True
     return Spans(np.concatenate(starts), np.concatenate(ends), parts, is_named, body)
@@ -82,14 +84,10 @@ def _named_parts(named: pl.DataFrame, script: str | None) -> list[Part]:
 
 def _optimizer_calls(trainer: Trainer) -> tuple[Ints, Ints, Ints]:
     """Begin of each optimizer call, end of the closure that runs in it (the last backward inside; else the begin), and its end."""
-    start, end = _edges(trainer.all_updates)
-    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    start, end = edges_of(trainer.all_updates)
+    backward = np.sort(trainer.backwards["end_ns"].to_numpy())
     last = np.append(backward, -1)[np.searchsorted(backward, end, side="right") - 1]
     return start, np.maximum(start, last), end
-
-
-def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
-    return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
 
 
 def find_bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
@@ -97,7 +95,7 @@ def find_bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
     if not trainer.is_fed:
         return _bodies_unfed(trainer, forwards)
     ends = trainer.update_end_ns
-    before, following = _first_since(trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["end_ns"].to_numpy(), ends)
+    before, following = _first_since(trainer.waits.filter(GAVE_BATCH)["end_ns"].to_numpy(), ends)
     has = following < ends
     # Loops that ask for one batch ahead: the last batch of an epoch is worked on after the loader has said that there are no more.
     over = trainer.waits.filter(pl.col("exhausted"))["end_ns"].to_numpy()
@@ -112,8 +110,7 @@ def _bodies_unfed(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
     """From the first forward on; from the first backward where no forward was seen, as of a model that is no module."""
     ends, begins = trainer.body_end_ns, forwards.bodies_ns
     if not trainer.by_hand:
-        backwards = trainer.spans.filter(pl.col("kind") == "backward")
-        begins = np.sort(np.concatenate((begins, backwards["start_ns"].to_numpy())))
+        begins = np.sort(np.concatenate((begins, trainer.backwards["start_ns"].to_numpy())))
     _, following = _first_since(begins, ends)
     has = following < ends
     return following[has], ends[has]
@@ -125,11 +122,15 @@ def _first_since(instants: Ints, ends: Ints) -> tuple[Ints, Ints]:
     return before, np.append(instants, np.iinfo(np.int64).max)[np.searchsorted(instants, before)]
 
 
+def _work_ends(trainer: Trainer) -> Ints:
+    """Ends of all backwards and updates, in order."""
+    return np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), trainer.backwards["end_ns"].to_numpy())))
+
+
 def _interrupted(trainer: Trainer, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     """Bodies without what runs between the backward of a micro-batch and the request for the next: that is a gap, as after an update."""
-    requests, receipts = _edges(trainer.waits)
-    backwards = trainer.spans.filter(pl.col("kind") == "backward")
-    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    requests, receipts = edges_of(trainer.waits)
+    work = _work_ends(trainer)
     if not len(start) or not len(work):
         return start, end
     done = np.append(work, -1)[np.searchsorted(work, requests, side="right") - 1]
@@ -143,8 +144,7 @@ def _last_work(trainer: Trainer) -> Ints:
     """For each update, the end of what belongs to its step: second optimizers' backwards and updates before the next request for input."""
     ends = trainer.update_end_ns
     requests = trainer.waits["start_ns"].to_numpy()
-    backwards = trainer.spans.filter(pl.col("kind") == "backward")
-    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    work = _work_ends(trainer)
     following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
     limit = np.minimum(following, np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max))
     last: Ints = work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)]
@@ -155,8 +155,7 @@ def _validations(trainer: Trainer, bodies_ns: Ints) -> tuple[Ints, Ints]:
     """Stretches between two updates in which another loader than the training's is read: from its first request to its last, or to the end
     of its workers, which one that is left early has after its last batch was worked on.
     """
-    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
-    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    starts, ends = trainer.asked_of_others_ns
     if not len(starts):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     group = np.searchsorted(trainer.update_end_ns, starts, side="right")

@@ -18,6 +18,7 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend, find_trend
 from slowstep.parts import MODELS, Part, PartKind
+from slowstep.stages import RESULT_STAGES
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
@@ -76,7 +77,7 @@ def find_growth(
 
 def is_writer(part: Part, writes_share: float | None) -> bool:
     """Whether a part mostly encodes or writes files, by its stacks."""
-    return part.stage in ("output", "store") and (writes_share or 0.0) >= WRITING
+    return part.stage in RESULT_STAGES and (writes_share or 0.0) >= WRITING
 
 
 def trend_beside(ledger: Ledger, part: Part, pace: WorkPace | None) -> Trend | None:

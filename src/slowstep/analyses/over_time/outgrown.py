@@ -17,6 +17,7 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend
 from slowstep.parts import Part
+from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.intervals import Ints
 
 # What takes half as long again as when its calls were timed may be busy with something else by then.
@@ -31,7 +32,7 @@ def find_outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, gaps: TimedGap
     if gaps is None or not gaps.began_ns:
         return frozenset()
     least = SMALLEST_SHARE * ledger.whole
-    parts = [part for part in ledger.parts if part.stage in ("output", "store") and ledger.total_of(part) >= least]
+    parts = [part for part in ledger.parts if part.stage in RESULT_STAGES and ledger.total_of(part) >= least]
     if not parts:
         return frozenset()
     timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(work_of_model(ledger))

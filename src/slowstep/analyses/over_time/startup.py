@@ -123,8 +123,7 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
 
 def _validating(trainer: Trainer, begin: int, end: int) -> int:
     """From the first request to another loader to the last: what is done with its batches included."""
-    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
-    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    starts, ends = trainer.asked_of_others_ns
     inside = (starts >= begin) & (ends <= end)
     return int(ends[inside].max() - starts[inside].min()) if inside.any() else 0
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from slowstep.analyses.python.functions import Path, Stacks, inside, is_library, shown
+from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, inside, is_library, shown
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 
@@ -25,8 +25,6 @@ _STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python\d+(?:\.\d+)?[/\\](?:lib-dynl
 # Of the stretch: what takes less is not worth a line of its own.
 NAMED_SHARE = 0.10
 OTHER_IMPORTS = "other imports"
-# Stacks that a share needs to be known at all, as in gaps (analyses/after_update/gaps.py).
-FEWEST_STACKS = 5
 
 
 class Held(NamedTuple):

@@ -13,6 +13,7 @@ from slowstep.analyses.python.functions import Path, Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.intervals import Ints, containing
 
 # Of the stacks in validations that tell where they are called.
@@ -45,7 +46,7 @@ def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validati
 def find_beside_loader(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
     """Of a training that a loader feeds, by the batches of `count` validations in the window, one in so many steps."""
     low, high = steps.bounds_ns
-    in_window = (~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    in_window = (GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
     judged = trainer.other_waits.filter(*in_window)
     own = trainer.other_starts.filter(pl.col("loader").is_in(trainer.starts["loader"].implode()))
     return Validations(

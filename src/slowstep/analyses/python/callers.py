@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.events.enclosing import Nesting, RowNumbers, pieces_of
 from slowstep.analyses.events.names import as_text, matches
@@ -22,10 +21,8 @@ from slowstep.analyses.events.runtime_calls import calls_of_runtime
 from slowstep.analyses.python.user_places import user_places
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
-
-Flags = NDArray[np.bool_]
 
 # As frameworks name their operators (`aten::mm`); an engine of gradients may wrap them in nodes that are named in the same way.
 NAMED: Final = r"^[A-Za-z_]\w*::"

@@ -59,6 +59,11 @@ class CallTree:
     stretches: int
 
 
+def of_bodies(timeline: Timeline, table: str, process: int) -> pl.DataFrame:
+    """The rows of a table of calls or lines that were taken in bodies of a process."""
+    return timeline.table(table).filter(pl.col("process") == process, pl.col("kind") == "body")
+
+
 def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: list[int]) -> CallTree:
     """The timed calls of one kind of stretch in some processes."""
     mine = calls.filter(pl.col("kind") == kind, pl.col("process").is_in(processes))

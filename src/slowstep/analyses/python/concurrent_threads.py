@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.python.functions import inside, is_library, is_waiting, read_stacks
+from slowstep.analyses.python.functions import FEWEST_STACKS, inside, is_library, is_waiting, read_stacks
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Timeline
@@ -16,8 +16,6 @@ from slowstep.timeline.timeline import Frame, Timeline
 HOOK = "threads_beside"
 # Of a core, all together: threads that hold the GIL less than that cost the training less than a verdict is about.
 COMPUTING_FROM = 0.10
-# Fewer stacks than this of a thread name nothing in it.
-FEWEST_STACKS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

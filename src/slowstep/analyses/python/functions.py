@@ -48,6 +48,10 @@ WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\]tensorboard(X)?[/\\]|
 WAITING = re.compile(r"[/\\](threading|queue|concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\](queues|connection|synchronize|pool))\.py$")
 # Names that people give to validations.
 EVALUATING = re.compile(r"(^|[._])(val|valid|validat\w*|eval|evaluat\w*|test)(_|$)", re.IGNORECASE)
+# Fewer stacks than this name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
+FEWEST_STACKS = 5
+# Fewer divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
+FEWEST_TO_DIVIDE = 30
 
 Path = tuple[Frame, ...]
 # The files of functions, by their names and where they begin.

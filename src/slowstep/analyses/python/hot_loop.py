@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.python.calls import Key
+from slowstep.analyses.python.calls import Key, of_bodies
 from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing, is_library
 from slowstep.analyses.python.often_lines import OFTEN, OwnParts, ns_left, share_of_often
 from slowstep.analyses.python.short_operations import CalledInRounds, each_operation_ns
@@ -73,11 +73,11 @@ def find_hot_loop(
 
     Functions `apart` (file and first line) run in bodies and are no part of the training's own work: callbacks.
     """
-    calls, lines = (_of_bodies(timeline, table, process) for table in ("calls", "lines"))
+    calls, lines = (of_bodies(timeline, table, process) for table in ("calls", "lines"))
     calls = calls.filter(pl.col("wall_ns").is_not_null())
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    called, edges = (_of_bodies(timeline, table, process) for table in ("called", "call_edges"))
+    called, edges = (of_bodies(timeline, table, process) for table in ("called", "call_edges"))
     held_ns = held_by_functions(calls, edges, _is_long_operation)
     own_parts = OwnParts(calls, edges, lines)
     own_ns = {key: held.own + held.in_libraries for key, held in held_ns.items()}
@@ -122,10 +122,6 @@ def _shares(
         # That it is all on that line is likely, not known.
         _, share, high = untimed_shares(calls, loop.held_ns + around_ns + on_line, loop.each_ns, lengthened)
     return low, share, high
-
-
-def _of_bodies(timeline: Timeline, table: str, process: int) -> pl.DataFrame:
-    return timeline.table(table).filter(pl.col("process") == process, pl.col("kind") == "body")
 
 
 def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float:

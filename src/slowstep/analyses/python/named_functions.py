@@ -11,6 +11,7 @@ from slowstep.analyses.python.functions import Stacks, inside, is_library
 from slowstep.analyses.python.span_names import names_kind
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import PartKind
+from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.intervals import Ints, union
 
 # A function that is called elsewhere too belongs to where most of its stacks stand.
@@ -20,7 +21,7 @@ NamedLine = tuple[str, int]
 
 def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[NamedLine]:
     """File and first line of those that are such a callback, or stand mostly in one."""
-    spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in(["output", "store", "preprocess"]))
+    spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in([*RESULT_STAGES, "preprocess"]))
     # Metrics are named for the function that hands them over, which computes besides.
     metrics = [name for name in spans["name"].unique().drop_nulls() if names_kind(name, PartKind.METRICS)]
     spans = spans.filter(~pl.col("name").is_in(metrics, nulls_equal=True))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import MODEL_FILE, enclosing, is_library
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, held_by_functions, untimed_shares
 from slowstep.timeline.timeline import Frame, Timeline
@@ -33,20 +34,16 @@ class OutsideModel:
 
 def find_outside_model(timeline: Timeline, process: int, apart: frozenset[tuple[str, int]] = frozenset()) -> OutsideModel | None:
     """The one with most time; None where none was seen. Functions `apart` (file and first line) are known as callbacks."""
-    calls = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body", pl.col("wall_ns").is_not_null())
-    called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
+    calls = of_bodies(timeline, "calls", process).filter(pl.col("wall_ns").is_not_null())
+    called = of_bodies(timeline, "called", process)
     if calls.is_empty() or called.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
+    edges = of_bodies(timeline, "call_edges", process)
     found = max(_functions(calls, edges, called, apart), key=lambda function: function.held_ns, default=None)
     if found is None:
         return None
-    lines = timeline.table("lines").filter(
-        pl.col("process") == process,
-        pl.col("kind") == "body",
-        pl.col("file") == found.frame.file,
-        pl.col("first_line") == found.frame.first_line,
-    )
+    at_frame = (pl.col("file") == found.frame.file) & (pl.col("first_line") == found.frame.first_line)
+    lines = of_bodies(timeline, "lines", process).filter(at_frame)
     each_ns = float(lines["line_ns"].sum()) / max(float(lines["count"].sum()), 1.0)
     low, share, high = untimed_shares(calls, found.held_ns, each_ns, None)
     return OutsideModel(

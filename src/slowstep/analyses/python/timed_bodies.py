@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.steps.chance import NORMAL_95
 from slowstep.analyses.steps.forwards import find_forwards
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
@@ -21,8 +22,8 @@ from slowstep.timeline.timeline import Timeline
 
 FEWEST_TIMED = 2
 FEWEST_OTHERS = 20
-# 90 % two-sided, for a median of values that are spread like a normal distribution.
-DEVIATIONS = 1.645 * 1.2533
+# Half of a 90 % interval, for a median of values that are spread like a normal distribution.
+DEVIATIONS = NORMAL_95 * 1.2533
 # A median absolute deviation is so much of a standard deviation.
 MEDIAN_DEVIATION = 0.6745
 
@@ -80,7 +81,7 @@ def _bodies(trainer: Trainer) -> _Bodies:
     # Several updates for one batch are no body each.
     own = (at >= 0) & (begin > np.append(-1, end[:-1]))
     begin, start = begin[own], start[own]
-    spans = trainer.spans.filter(pl.col("kind") == "backward").sort("start_ns")
+    spans = trainer.backwards
     length = np.append(0.0, np.cumsum((spans["end_ns"] - spans["start_ns"]).to_numpy().astype(np.float64)))
     first, last = (np.searchsorted(spans["start_ns"].to_numpy(), edge) for edge in (begin, start))
     return _Bodies(begin, start, length[last] - length[first])

@@ -9,11 +9,10 @@ from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.assumed import Assumed
 from slowstep.analyses.replay.graph import RETURN
-from slowstep.analyses.replay.replayed_work import Flags
 from slowstep.analyses.replay.scene import Changed, Edit, Intervals, Scene
 from slowstep.analyses.replay.used_copies import used_by_host
 from slowstep.analyses.steps.steps import Floats
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 
 ELIGIBLE = pl.col("eligible") & ~pl.col("tensor_core").fill_null(value=False)
 FULL = pl.col("precision") == "float32"

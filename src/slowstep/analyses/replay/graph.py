@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.device.clocks import CLOCKS_NS, LAUNCH_AT_MOST_NS
 from slowstep.analyses.replay.graph_waits import LONG_CALL_NS, LaunchOrder, WaitEdges, find_waits
-from slowstep.analyses.replay.replayed_work import MAYBE, Flags, Material
+from slowstep.analyses.replay.replayed_work import MAYBE, Material
 from slowstep.analyses.steps.steps import Floats
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 
 # Kinds of edges: what a host thread does in between; a launch; work of a stream in order; a stream waiting for another; a call's return
 # when what it awaits is done; what has no known cause, at its observed distance from the step's begin; what may be a wait, and is not taken

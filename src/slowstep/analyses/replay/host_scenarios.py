@@ -8,11 +8,12 @@ import polars as pl
 from slowstep.analyses.device.compilations import KERNEL_COMPILERS
 from slowstep.analyses.ledger.own_work import LONG_NS
 from slowstep.analyses.replay import assumed
-from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
+from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM
 from slowstep.analyses.replay.scene import Changed, Intervals, Scene
 from slowstep.analyses.steps.steps import Floats
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
+from slowstep.timeline.intervals import Flags
 
 
 def no_input_wait(scene: Scene) -> Changed | str | None:

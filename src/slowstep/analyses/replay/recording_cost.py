@@ -87,7 +87,7 @@ class ProfilerRecords:
         return clocks if clocks[LESS_USUAL_COST].taken_ns >= MATTERS_FROM * (end_ns - begin_ns) else {}
 
 
-def find_recording(timeline: Timeline, threads: Collection[int]) -> ProfilerRecords | None:
+def find_profiler_records(timeline: Timeline, threads: Collection[int]) -> ProfilerRecords | None:
     """What recording these threads cost, which take turns; None where that is not known."""
     facts = timeline.trace
     if facts is None or not facts.format.startswith("Kineto"):

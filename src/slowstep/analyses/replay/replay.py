@@ -25,7 +25,7 @@ from slowstep.analyses.replay.graph import build_graph, residual_ns
 from slowstep.analyses.replay.graph_waits import LaunchOrder
 from slowstep.analyses.replay.hidden_waits import with_hidden_waits
 from slowstep.analyses.replay.lengths import RESIDUAL_AT_MOST, ScenarioLength, scenario_lengths
-from slowstep.analyses.replay.recording_cost import AS_RECORDED, find_recording
+from slowstep.analyses.replay.recording_cost import AS_RECORDED, find_profiler_records
 from slowstep.analyses.replay.replayed_work import Material, find_material
 from slowstep.analyses.replay.scenarios import SCENARIOS, UNCHANGED
 from slowstep.analyses.replay.scene import Scene, Trace
@@ -73,7 +73,7 @@ def find_replay(
     if not fitting:
         return _none_judged(steps, chosen[:1], _too_large(int(reach[0]), whole_trace=steps["mark"][0] == WINDOW))
     devices = timeline.table("trace_devices")["name"].drop_nulls()
-    recording = find_recording(timeline, material.turns)
+    recording = find_profiler_records(timeline, material.turns)
     trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges, recording)
     launched = LaunchOrder(material)
     return _table([row for step in sorted(chosen[:fitting]) for row in _replayed(trace, launched, steps, step)])

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.events.enclosing import RowNumbers
 from slowstep.analyses.events.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
-
-Flags = NDArray[np.bool_]
 
 # What a call waits for, by its name; 0 is nothing. NVIDIA's reference of the runtime ("API synchronization behavior") and AMD's of HIP say
 # the same of their calls: a free waits for the device; a copy may wait for itself; an allocation may wait for the device.

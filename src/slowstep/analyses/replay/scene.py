@@ -17,9 +17,9 @@ from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.clock import Variant
 from slowstep.analyses.replay.graph import CHAIN, RETURN, Graph
 from slowstep.analyses.replay.recording_cost import HostClock, ProfilerRecords
-from slowstep.analyses.replay.replayed_work import Flags, Material
+from slowstep.analyses.replay.replayed_work import Material
 from slowstep.analyses.steps.steps import Floats
-from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.device.copies import LARGE_BYTES
-from slowstep.analyses.replay.replayed_work import Flags
 from slowstep.analyses.replay.scene import Scene
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 
 
 def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:

@@ -41,7 +41,7 @@ def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: 
     facts = trainer.facts
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     window = pl.col("start_ns").is_between(low, high)
-    backwards = trainer.spans.filter(pl.col("kind") == "backward", window).height
+    backwards = trainer.backwards.filter(window).height
     measured = _rows(timeline, trainer).filter(window, pl.col("delay_ns").is_not_null()).height
     seen = device == "cpu" and measured > 0 and measured >= SEEN_FROM * backwards
     own = steps.duration_ns.astype(np.float64) - shared_ns

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.joined_samples import joined_samples
 from slowstep.analyses.steps.trainer import LEADING, Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.intervals import Ints
 
 # So many batches in a row, one loader's last ones aside, are of a size that was chosen; a warm-up's medians are of as many steps.
@@ -77,7 +78,7 @@ class Batches:
 
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
-    asked = got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    asked = got = trainer.waits.filter(GAVE_BATCH)
     origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty() or trainer.samples_from == LEADING
     if got.is_empty():
         asked = got = _forwards_of_batches(trainer, edges)
@@ -161,7 +162,7 @@ def _forwards_of_batches(trainer: Trainer, edges: Ints) -> pl.DataFrame:
     shows = np.diff(np.searchsorted(edges, start, side="right"), prepend=-1) != 0
     if got["module"].n_unique() != 1:
         return got.filter(pl.Series(shows, dtype=pl.Boolean))
-    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    backward = np.sort(trainer.backwards["end_ns"].to_numpy())
     further = ~shows & (np.diff(np.searchsorted(backward, start), prepend=-1) != 0)
     update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
     inside = (update >= 0) & (start < trainer.update_end_ns[np.maximum(update, 0)])

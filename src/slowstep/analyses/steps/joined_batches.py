@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 
 NEVER = np.iinfo(np.int64).max
 # The call of the smallest model takes 5.3 us (one linear layer of one value, without gradients, torch 2.13); a loop that leaves a batch out
@@ -31,8 +30,6 @@ FEWEST = 3
 MOSTLY = 0.5
 # Backwards for an iterator, on average: from so many on it is read on from one to the next.
 READ_ON = 2
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.steps.batches import LEVEL_BATCHES
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count
 
@@ -32,7 +33,7 @@ class LoaderChange:
 
 def find_loader_changes(timeline: Timeline, trainer: Trainer, steps: Steps) -> tuple[LoaderChange, ...]:
     """The changes for good, from many batches of one to many of another. None where loaders are read beside each other."""
-    read = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed")).group_by("iterator")
+    read = trainer.waits.filter(GAVE_BATCH).group_by("iterator")
     spans = read.agg(pl.col("start_ns").min().alias("first_ns"), pl.col("end_ns").max().alias("last_ns"), pl.len().alias("batches"))
     known = timeline.table("iterators").filter(pl.col("process") == trainer.process).unique("iterator", keep="last")
     rows = spans.join(known, on="iterator", how="inner").sort("first_ns")

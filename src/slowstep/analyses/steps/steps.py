@@ -14,7 +14,7 @@ from slowstep.analyses.steps.counted_batches import with_counted
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.errors import NothingRecorded
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Flags, Ints
 from slowstep.units import format_count
 
 # The definition of warm-up (docs/definitions.md).
@@ -47,7 +47,7 @@ class Steps:
     # profiler marks, the kind of the mark.
     boundary: str
     edges_ns: Ints
-    excluded: NDArray[np.bool_]
+    excluded: Flags
     samples: Floats
     batch_size: int | None  # of most batches in the window
     batch_size_from: str | None
@@ -60,7 +60,7 @@ class Steps:
     includes_warmup: bool  # the window does: so few steps were recorded that none is left out
     total: int  # in the whole recording, those only counted included
     only_counted: int
-    eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
+    eventful: Flags  # steps with a periodic event: epoch change, validation, checkpoint
     period: int  # steps in the longest period seen, 1 where none is
     whole_periods: bool  # the window was cut to whole periods (two or more were seen)
     is_batch_size_assumed: bool = False  # no loader told it: samples may lie along another dimension than the first
@@ -86,6 +86,17 @@ class Steps:
     def stretches(self) -> int:
         """Stretches between boundaries, the excluded ones included."""
         return len(self.excluded)
+
+    def stretch_at(self, time_ns: Ints) -> tuple[Ints, Flags]:
+        """The stretch that each instant lies in, and whether there is one; before the window it is -1, after it `stretches`."""
+        at = np.asarray(np.searchsorted(self.edges_ns, time_ns, side="right") - 1)
+        return at, (at >= 0) & (at < self.stretches)
+
+    def step_at(self, time_ns: Ints) -> tuple[Ints, Flags]:
+        """The same, and whether that is a step of the window."""
+        at, inside = self.stretch_at(time_ns)
+        inside[inside] = ~self.excluded[at[inside]]
+        return at, inside
 
     @property
     def bounds_ns(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from slowstep.analyses.steps.input_code import NONE_RECORDED, InputCode, find_in
 from slowstep.analyses.steps.joined_batches import NEVER
 from slowstep.analyses.steps.phases import Elsewhere, Phase, TrainingInTurn, elsewhere, find_models, find_phases, longest
 from slowstep.analyses.steps.prompts import CellRun, find_run, within
-from slowstep.analyses.steps.training_passes import MOST_FOR_A_BATCH, TrainingPasses, find_training_passes
+from slowstep.analyses.steps.training_passes import GAVE_BATCH, MOST_FOR_A_BATCH, TrainingPasses, find_training_passes
 from slowstep.analyses.steps.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
@@ -109,9 +109,21 @@ class Trainer:
         return float(mean) if isinstance(mean, float) else 1.0
 
     @property
+    def asked_of_others_ns(self) -> tuple[Ints, Ints]:
+        """Begins and ends of all requests to loaders that do not feed the training, and of their starts, in no order."""
+        waits, starts = self.other_waits, self.other_starts
+        begins, ends = (np.concatenate((waits[edge].to_numpy(), starts[edge].to_numpy())) for edge in ("start_ns", "end_ns"))
+        return begins, ends
+
+    @property
+    def backwards(self) -> pl.DataFrame:
+        """The backward passes, in order."""
+        return self.spans.filter(pl.col("kind") == "backward")
+
+    @property
     def backwards_per_step(self) -> float:
         """Backward passes for each of its updates, on average; 0.0 where none was recorded."""
-        return self.spans.filter(pl.col("kind") == "backward").height / max(len(self.update_end_ns), 1)
+        return self.backwards.height / max(len(self.update_end_ns), 1)
 
     @property
     def outer_updates(self) -> pl.DataFrame:
@@ -199,7 +211,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height, _calls(facts, own))
     loading = _divide_loading(waits, starts, spans, passes)
     if optimizer in timeline.processes[process].by_hand:
-        anchor = own = _of_batches(anchor, loading["waits"].filter(~pl.col("exhausted"), ~pl.col("failed")))
+        anchor = own = _of_batches(anchor, loading["waits"].filter(GAVE_BATCH))
     return Trainer(
         process=process,
         thread=thread,
@@ -270,7 +282,7 @@ def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], ju
         passes = find_training_passes(own, within(run, spans), loader_of, phase.calls, calls)
         feeds = passes.feed(own["iterator"])
         # The first batch is that of the first update, which the length leaves out.
-        got = own.filter(feeds, ~pl.col("validation"), ~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") > phase.start_ns)
+        got = own.filter(feeds, ~pl.col("validation"), GAVE_BATCH, pl.col("start_ns") > phase.start_ns)
         # Not all that is asked for is trained on where batches are filtered, or drawn from a buffer.
         is_counted = got.height > 0 and got["samples"].null_count() == 0 and not passes.joined
         samples = int(got["samples"].sum()) if is_counted else None

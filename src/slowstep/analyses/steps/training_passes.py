@@ -14,9 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.steps.joined_batches import NEVER, WORKED_ON_NS, Flags, RequestRows, find_rows
-from slowstep.timeline.intervals import Ints
+from slowstep.analyses.steps.joined_batches import NEVER, WORKED_ON_NS, RequestRows, find_rows
+from slowstep.timeline.intervals import Flags, Ints
 
+# Of the requests for input those that gave a batch, not the end of a pass or an error.
+GAVE_BATCH = ~pl.col("exhausted") & ~pl.col("failed")
 # A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
 # backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
 # none, except one of each pass.
@@ -48,7 +50,7 @@ class TrainingPasses:
         turns, and where batches serve for several updates.
         """
         loader = waits["iterator"].replace_strict(self.loader_of, default=-1, return_dtype=pl.Int64)
-        got = waits.with_columns(loader=loader).filter(~pl.col("exhausted"), ~pl.col("failed")).sort("start_ns")
+        got = waits.with_columns(loader=loader).filter(GAVE_BATCH).sort("start_ns")
         each = got.group_by("loader").agg(
             pl.len().alias("n"), pl.col("end_ns").first().alias("first"), pl.col("end_ns").last().alias("last")
         )
@@ -65,7 +67,7 @@ def find_training_passes(
     there are none then.
     """
     loader = waits["iterator"].replace_strict(loader_of, default=-1, return_dtype=pl.Int64)
-    got = waits.with_columns(loader=loader).filter(~pl.col("exhausted"), ~pl.col("failed"))
+    got = waits.with_columns(loader=loader).filter(GAVE_BATCH)
     if got.is_empty():
         return TrainingPasses(loader_of=loader_of, loaders=frozenset(), aside=frozenset())
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()) if calls_ns is None else calls_ns

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.chance import NORMAL_95
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import side_by_side
 from slowstep.diagnosis.gain import Case, Counterfactual
@@ -30,8 +31,6 @@ SHORTEST_NS, SHORT_NS, LONG_NS = 1e6, 3e6, 25e6
 STEPS_AT_LEAST = 10
 # Left out at either end: steps that others held up, of which there are many on a busy machine.
 TRIMMED = 0.25
-# Half of a 90 % interval of a normal distribution, in standard errors.
-NORMAL = 1.645
 # How many steps before and after one are its neighbours.
 NEIGHBOURS = (-2, -1, 1, 2)
 # What is shorter than such a share of the usual pause is none: where pauses are in every step, of about the shortest that counts, there
@@ -201,7 +200,7 @@ def _trimmed(longer: Floats) -> tuple[float, float, float]:
 
 def _student(freedom: int) -> float:
     """Half of a 90 % interval of Student's t, from 5 degrees of freedom on to a hundredth (Abramowitz and Stegun, 26.7.5)."""
-    z = NORMAL
+    z = NORMAL_95
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 

@@ -25,6 +25,7 @@ from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
+from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way; and from lines in a loop without a loader that hold next to nothing of
@@ -148,7 +149,7 @@ def _of_direct(call: DirectCall) -> TimedFunctions:
 def _of_lines(m: Measurements) -> TimedFunctions | None:
     """The loop's own lines that hold most of the gaps, by what the loop calls there; None where that is nothing that tells or judges."""
     direct = m.after_update.gaps.direct if m.after_update.gaps is not None else ()
-    named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part.stage in ("output", "store")}
+    named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part.stage in RESULT_STAGES}
     places = {part.place for part in named if part.kind is PartKind.LINES}
     if not direct or not places:
         return None
@@ -308,6 +309,15 @@ def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evid
 def named_as(part: Part) -> Evidence:
     """As evidence: a function or lines, and where they are."""
     return Evidence(name=part_noun(part), value=part_called(part), unit="", where=part_place(part))
+
+
+def inner_of(m: Measurements, activity: Activity | None) -> tuple[Evidence, ...]:
+    """As evidence: the innermost function of the user's that holds most of it, where its calls were timed."""
+    if activity is None or activity.inner is None:
+        return ()
+    file, name, line = activity.inner
+    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
+    return (Evidence(name="most of it in", value=name, unit="", where=where),)
 
 
 def within(entry: TimedFunctions) -> tuple[Evidence, ...]:

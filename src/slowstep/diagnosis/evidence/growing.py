@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
+from slowstep.analyses.python.functions import FEWEST_STACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_pause import SparedAfterPauses, after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -17,7 +17,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ, saved_by
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Evidence
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
 GROWN_BY = 0.10
@@ -39,7 +39,7 @@ def growing(m: Measurements) -> PartGrowth | None:
 
 def is_file(m: Measurements, growth: PartGrowth) -> bool:
     """Whether what grows is the writing of a file."""
-    return is_writer(growth.part, growth.writes_share) or (growth.part.stage in ("output", "store") and _writes_more(m, growth))
+    return is_writer(growth.part, growth.writes_share) or (growth.part.stage in RESULT_STAGES and _writes_more(m, growth))
 
 
 def _writes_more(m: Measurements, growth: PartGrowth) -> bool:
@@ -114,7 +114,7 @@ def growth_counterfactual(m: Measurements, growth: PartGrowth, words: str, spare
 
 def _after_pauses(m: Measurements, growth: PartGrowth, removed_ns: Floats) -> SparedAfterPauses | None:
     """What steps after the part get shorter by; None where that is the training's own work or its input."""
-    if growth.part.stage not in ("output", "store"):
+    if growth.part.stage not in RESULT_STAGES:
         return None
     return after_pauses(m, with_core_delay(m, growth.part), removed_ns=removed_ns)
 

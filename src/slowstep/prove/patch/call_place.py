@@ -29,7 +29,7 @@ class CallPlace:
     others: int = 0
 
 
-def read_place(fields: object) -> CallPlace | None:
+def read_call_place(fields: object) -> CallPlace | None:
     """A place from the fields of a note; None where they are not those of one."""
     try:
         return msgspec.convert(fields, CallPlace)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from slowstep.prove.patch.call_place import CallPlace, read_place
+from slowstep.prove.patch.call_place import CallPlace, read_call_place
 from slowstep.prove.patch.change import ScriptChange, find_change
 
 Note = Mapping[str, Any]
@@ -20,7 +20,7 @@ def find_changes(
 
     `is_copied`: the training ran in a copy of the working folder.
     """
-    places = [place for note in list(made)[-1:] for fields in note.get("calls", ()) if (place := read_place(fields)) is not None]
+    places = [place for note in list(made)[-1:] for fields in note.get("calls", ()) if (place := read_call_place(fields)) is not None]
     if is_copied:
         places = [_outside(place, working_folder) for place in places]
     return {lever: find_change(lever, told.get("arguments"), places, working_folder) for lever, told in facts.items()}

@@ -6,17 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from slowstep.prove.stats.effects import EFFECT, last_effects
-
-ArmNote = Mapping[str, Any]
+from slowstep.prove.stats.effects import NO_WORD, ArmNote, LeverWord, last_words, word_in
+from slowstep.record.experiment.lever import COUNTERS
 
 # The number of a block, in what a lever notes of one.
 _BLOCK: Final = "block"
-# Of the facts of levers, those that count up for as long as a process lives; of others a later word stands in place of an earlier one.
-# `left_out` is such a number for each name.
-COUNTERS: Final = frozenset(
-    ("kept_ns", "batches_kept", "calls", "calls_in_workers", "left_out", "empty_files", "loads", "epoch_changes"),
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,35 +18,27 @@ class Before:
     """What counts on in the notes of the next start: blocks, and by arm what its levers had changed and measured."""
 
     blocks: int
-    effects: Mapping[int, int]
-    facts: Mapping[int, Mapping[str, Any]]
+    words: Mapping[int, LeverWord]
 
 
 def before(notes: Iterable[ArmNote], blocks: int) -> Before:
     """Of the notes of all starts until now, which had so many blocks together."""
-    notes = tuple(notes)
-    return Before(blocks=blocks, effects=last_effects(notes), facts=last_facts_of_arms(notes))
-
-
-def last_facts_of_arms(notes: Iterable[ArmNote]) -> dict[int, Mapping[str, Any]]:
-    """What the levers of each arm measured, by their last word."""
-    told = [note for note in notes if note.get("state") == EFFECT and isinstance(note.get("arm"), int)]
-    return {note["arm"]: facts for note in told if isinstance(facts := note.get("facts"), dict)}
+    return Before(blocks=blocks, words=last_words(notes))
 
 
 def carried_on(notes: Iterable[ArmNote], past: Before) -> Iterable[ArmNote]:
     """The notes of a later process, whose blocks, effects and counters count on from those before it."""
     for note in notes:
         more: dict[str, Any] = {_BLOCK: note[_BLOCK] + past.blocks} if isinstance(note.get(_BLOCK), int) else {}
-        if note.get("state") == EFFECT and isinstance(note.get("arm"), int):
-            more["effect"] = int(note.get("effect") or 0) + past.effects.get(note["arm"], 0)
-            more["facts"] = added(past.facts.get(note["arm"], {}), note.get("facts"))
+        if (word := word_in(note)) is not None:
+            earlier = past.words.get(note["arm"], NO_WORD)
+            more["effect"] = (word.effect or 0) + (earlier.effect or 0)
+            more["facts"] = added(earlier.facts, word.facts)
         yield {**note, **more}
 
 
-def added(earlier: Mapping[str, Any], later: object) -> dict[str, Any]:
+def added(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an arm in two processes, one after the other, as one."""
-    now = later if isinstance(later, dict) else {}
     counted = {name: _sum(earlier[name], now[name]) for name in COUNTERS & earlier.keys() & now.keys()}
     return {**earlier, **now, **counted}
 

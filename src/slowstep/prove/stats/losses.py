@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep.prove.stats.readings import whole_records
 from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.records import DTYPE
 
@@ -47,13 +48,7 @@ class LossReader:
         return UpdateLosses(loss=rows["a"].astype("<i8").view("<f8"), passes=rows["b"].astype(np.int64), inputs=rows["c"].astype(np.int64))
 
     def _read_on(self, path: Path) -> None:
-        with path.open("rb") as file:
-            file.seek(self._offsets.get(path, 0))
-            raw = file.read()
-        records = np.frombuffer(raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES], DTYPE)
-        # Reserved space ends the file; of records that are under way the kind is written last.
-        unfinished = np.flatnonzero(records["kind"] == 0)
-        whole = records[: int(unfinished[0])] if len(unfinished) else records
+        whole = whole_records(path, self._offsets.get(path, 0))
         self._offsets[path] = self._offsets.get(path, 0) + len(whole) * fmt.RECORD_BYTES
         losses = whole[whole["kind"] == fmt.LOSS]
         if len(losses):

@@ -77,6 +77,17 @@ def after_each_other(*parts: ExperimentSteps) -> ExperimentSteps:
     return ExperimentSteps(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
+def whole_records(path: Path, offset: int) -> Records:
+    """The records of a file, from a place in bytes on, that are written to their end. Raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        raw = file.read()
+    records = np.frombuffer(raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES], DTYPE)
+    # Reserved space ends the file; of records that are under way the kind is written last.
+    unfinished = np.flatnonzero(records["kind"] == 0)
+    return records[: int(unfinished[0])] if len(unfinished) else records
+
+
 class StepReader:
     """Reads what was written since it last looked; cheap enough for several looks a second."""
 
@@ -86,13 +97,7 @@ class StepReader:
 
     def read(self) -> ExperimentSteps:
         """All steps so far. Raises OSError where the file cannot be read."""
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            raw = file.read()
-        records = np.frombuffer(raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES], DTYPE)
-        # Reserved space ends the file; of records that are under way the kind is written last.
-        unfinished = np.flatnonzero(records["kind"] == 0)
-        whole = records[: int(unfinished[0])] if len(unfinished) else records
+        whole = whole_records(self._path, self._offset)
         self._offset += len(whole) * fmt.RECORD_BYTES
         used = whole[np.isin(whole["kind"], _KINDS) & is_sane(whole)]
         if len(used):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,12 +32,17 @@ class StartedPlan:
 
     def with_next(self, start: StartedPlan) -> StartedPlan:
         """Both as one."""
-        shifted = replace(start.steps, block=start.steps.block + self._begun)
         return StartedPlan(
-            plan=self.followed_by(start.plan),
-            steps=after_each_other(self.steps, shifted),
-            notes=(*self.notes, *carried_on(start.notes, before(self.notes, self._begun))),
+            plan=self.followed_by(start.plan), steps=self.with_next_steps(start.steps), notes=self.with_next_notes(start.notes)
         )
+
+    def with_next_steps(self, steps: ExperimentSteps) -> ExperimentSteps:
+        """The steps of both, where those are of the next start."""
+        return after_each_other(self.steps, replace(steps, block=steps.block + self._begun))
+
+    def with_next_notes(self, notes: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+        """The notes of both."""
+        return (*self.notes, *carried_on(notes, before(self.notes, self._begun)))
 
     @property
     def _begun(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.implementations import can_build, find_lever, prepared
 from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable, NotHere
+from slowstep.record.writing import format as fmt
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -54,7 +55,7 @@ class Arms:
     def give_up(self, arm: int, reason: str) -> None:
         """Give up an arm for what is known elsewhere."""
         if self.is_alive(arm):
-            self._give_up(arm, "not applicable", reason)
+            self._give_up(arm, fmt.LEVER_NOT_APPLICABLE, reason)
 
     def are_ready(self) -> bool:
         """Whether every arm has seen what it needs."""
@@ -66,9 +67,10 @@ class Arms:
         """Give up the arms that were not ready when they were asked last; the others are, from now on, known to be."""
         for arm, changes in enumerate(self._changes):
             if changes is not None and not self._ready[arm]:
-                self._give_up(arm, "not applicable", next((why for change in changes if (why := change.lacks()) is not None), NOT_IN_TIME))
+                why = next((why for change in changes if (why := change.lacks()) is not None), NOT_IN_TIME)
+                self._give_up(arm, fmt.LEVER_NOT_APPLICABLE, why)
             elif changes is not None:
-                self._note(arm, "ready")
+                self._note(arm, fmt.LEVER_READY)
 
     def change_to(self, arm: int) -> int:
         """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on.
@@ -122,11 +124,11 @@ class Arms:
             self._give_up(arm, **self._became(arm, error))
             return
         if changes:
-            self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
+            self._note(arm, fmt.LEVER_EFFECT, effect=sum(change.effect for change in changes), facts=facts)
 
     def say_on(self, arm: int, updates: int) -> None:
         """Note that an arm is on for good, from the step after so many updates on."""
-        self._note(arm, "on", updates=updates)
+        self._note(arm, fmt.LEVER_ON, updates=updates)
 
     def end_for_loss(self, arms: Sequence[int], updates: int) -> None:
         """Give up arms because a loss was not finite, after so many updates: the one that was on, or both where one followed another."""
@@ -139,12 +141,12 @@ class Arms:
                 self._each(arm, lambda change: change.off(), backwards=True)
             self._remove(arm)
             self._changes[arm] = None
-            self._note(arm, "failed", reason=f"the loss was not finite {how} (step {updates})", not_finite=updates)
+            self._note(arm, fmt.LEVER_FAILED, reason=f"the loss was not finite {how} (step {updates})", not_finite=updates)
 
     def say_spoilt(self, arms: Sequence[int], block: int) -> None:
         """Note that the training has not come back from what these arms did to it in a block."""
         for arm in arms:
-            self._note(arm, "spoilt", block=block)
+            self._note(arm, fmt.LEVER_SPOILT, block=block)
 
     def _prepared(self, arm: int, specs: list[dict[str, Any]]) -> list[Change] | None:
         made: list[Change] = []
@@ -205,7 +207,7 @@ class Arms:
             # The reason for which the arm is given up, said once more.
             return
         except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
-            self._note(arm, "not undone", reason=f"{type(error).__name__}: {error}")
+            self._note(arm, fmt.LEVER_NOT_UNDONE, reason=f"{type(error).__name__}: {error}")
 
     def _note(self, arm: int, state: str, **more: Any) -> None:
         self._recorder.note({"kind": "lever", "arm": arm, "name": self._names[arm], "state": state, **more})
@@ -229,5 +231,5 @@ def _known(name: str) -> Lever:
 def became(error: Exception) -> dict[str, Any]:
     """What becomes of a lever that raised this: a state, and the reason."""
     if isinstance(error, NotApplicable):
-        return {"state": "not applicable", "reason": str(error)}
-    return {"state": "failed", "reason": f"{type(error).__name__}: {error}"}
+        return {"state": fmt.LEVER_NOT_APPLICABLE, "reason": str(error)}
+    return {"state": fmt.LEVER_FAILED, "reason": f"{type(error).__name__}: {error}"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.experiment.arms import became
 from slowstep.record.experiment.implementations import can_build, implementations
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.record.writing import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,13 +65,13 @@ class AtBuilding:
         """A step has ended: after the first it is known which loader feeds the training."""
         if self._is_on is None:
             self._is_on = self._found() is not None
-            self._note(**({"state": "on", "updates": 0} if self._is_on else self._why_not()))
+            self._note(**({"state": fmt.LEVER_ON, "updates": 0} if self._is_on else self._why_not()))
         if not self._is_on:
             return
         self._steps += 1
         if self._steps == self._say_at:
             self._say_at *= 10
-            self._note(state="effect", effect=self._steps, facts=dict(self._found() or {}))
+            self._note(state=fmt.LEVER_EFFECT, effect=self._steps, facts=dict(self._found() or {}))
 
     def close(self) -> None:
         """Nothing can be undone: the loader is the script's own."""
@@ -81,7 +82,7 @@ class AtBuilding:
         return facts if known is not None and known() is loader else None
 
     def _why_not(self) -> dict[str, Any]:
-        return self._refused or {"state": "not applicable", "reason": ELSEWHERE}
+        return self._refused or {"state": fmt.LEVER_NOT_APPLICABLE, "reason": ELSEWHERE}
 
     def _note(self, **more: Any) -> None:
         self._recorder.note({"kind": "lever", "arm": 1, "name": str(self._spec), **more})

@@ -54,7 +54,7 @@ class Vote:
     gone: int
 
 
-def find_place(framework: Framework) -> LocalRank | None:
+def find_local_rank(framework: Framework) -> LocalRank | None:
     """Where this process stands among those that train together; None where it is no rank of several. Raises what the framework does."""
     told = framework.rank()
     if told is None or told[1] < 2:

@@ -21,6 +21,12 @@ DEMAND: Final = "demand"
 # What is noted of an error that the script meets with a lever on and that is its own: it would have met it without the lever too.
 OWN_ERROR: Final = "own_error"
 
+# Of what levers measure (`Change.facts`), that which counts up for as long as a process lives: where a script is started several times its
+# sum is told, and of anything else what was measured last. `left_out` is such a number for each name.
+COUNTERS: Final = frozenset(
+    ("kept_ns", "batches_kept", "calls", "calls_in_workers", "left_out", "empty_files", "loads", "epoch_changes"),
+)
+
 # What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
 # as they are, it may make them shorter or longer, or it decides whether there are any.
 OnLongSteps = Literal["kept", "perhaps", "its own"]
@@ -87,7 +93,10 @@ class Change:
         return True
 
     def facts(self) -> Mapping[str, Any]:
-        """What else was measured, as JSON: a peak of memory, the files that were dropped from the cache ..."""
+        """What else was measured, as JSON: a peak of memory, the files that were dropped from the cache ...
+
+        What counts up is named in COUNTERS.
+        """
         return {}
 
 

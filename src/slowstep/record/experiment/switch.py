@@ -15,7 +15,7 @@ from slowstep.record.experiment.always import Always
 from slowstep.record.experiment.blocks import LOSS_NOT_FINITE, Blocks
 from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
-from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_place
+from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_local_rank
 from slowstep.record.experiment.made_calls import MadeCalls
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
@@ -187,7 +187,7 @@ class Switch:
             return None
         with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
             plan: dict[str, Any] = json.load(file)
-        self._number, self._place = number, find_place(self._recorder.framework)
+        self._number, self._place = number, find_local_rank(self._recorder.framework)
         process = plan.get("process")
         self._is_mine = process == os.getpid() or (process is None and (self._place is None or self._place.number == 0))
         if self._is_mine:

@@ -17,7 +17,7 @@ from slowstep.record.steps.step_calls import StepCalls
 from slowstep.record.steps.updating import UpdatingFrameworks
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.inner_loops import loops_around, loops_beside
-from slowstep.record.timing.turns import UpdateTurn, place_of
+from slowstep.record.timing.turns import UpdateTurn, turn_of
 from slowstep.record.writing.format import SKIPPED, UPDATE
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ class Updates:
         if self._optimizers_called <= 1:
             return UpdateTurn.LAST
         # A list: another thread may build an optimizer meanwhile.
-        return place_of(state.count, [each.count for each in list(self._optimizers.values())])
+        return turn_of(state.count, [each.count for each in list(self._optimizers.values())])
 
     def _is_one_of_few(self, state: Optimizer) -> bool:
         """Whether the recording is to end, or a capture to begin, within the next updates: then each of them counts."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record.patch import Undo
 from slowstep.record.recorder import now
-from slowstep.record.system.place import find_place
+from slowstep.record.system.place import find_launcher_rank
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -214,7 +214,7 @@ class WindowCapture:
 
 
 def _refusal(profiler: Profiler) -> str | None:
-    place = find_place(os.environ)
+    place = find_launcher_rank(os.environ)
     if place is not None and place.rank != 0:
         return "only rank 0 is captured"
     if sys.getprofile() is not None:

@@ -93,6 +93,11 @@ def cpu_quota() -> float | None:
     return None if quota is None else quota.cores
 
 
+def cores_to_use() -> float | None:
+    """What both leave this process; None where neither is known."""
+    return min((cores for cores in (cores_allowed(), cpu_quota()) if cores is not None), default=None)
+
+
 def memory_available_bytes() -> int | None:
     """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
     return read_size("/proc/meminfo", "MemAvailable:")

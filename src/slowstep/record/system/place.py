@@ -44,7 +44,7 @@ class LauncherRank:
         return f"{self.host}-rank{self.rank}-{os.getpid()}"
 
 
-def find_place(environ: Mapping[str, str]) -> LauncherRank | None:
+def find_launcher_rank(environ: Mapping[str, str]) -> LauncherRank | None:
     """This launcher's place; None where it is the only one."""
     if "SLURM_STEP_NUM_TASKS" not in environ and "SLURM_NTASKS" in environ:
         environ = {**environ, "SLURM_STEP_NUM_TASKS": environ["SLURM_NTASKS"]}

@@ -23,7 +23,7 @@ class UpdateTurn(Enum):
     APART = "they are not called in turns"
 
 
-def place_of(count: int, counts: Iterable[int]) -> UpdateTurn:
+def turn_of(count: int, counts: Iterable[int]) -> UpdateTurn:
     """The place of an optimizer's update, its `count`th, by how often all were called: once each in a step, in the order of the first."""
     ahead = {count - each for each in counts}
     return UpdateTurn.LAST if ahead == {0} else UpdateTurn.INSIDE if ahead == {0, 1} else UpdateTurn.APART

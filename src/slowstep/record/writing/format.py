@@ -165,6 +165,17 @@ STOPPED_BY_TIME: Final = 2
 STOPPED_BY_END: Final = 3
 STOPPED_BY_LAUNCHER: Final = 4
 
+# What became of a lever in an arm: `state` of notes of kind "lever".
+LEVER_READY: Final = "ready"
+LEVER_ON: Final = "on"  # from its step on, for good
+LEVER_EFFECT: Final = "effect"  # what it has changed so far, and what else it measured
+LEVER_NOT_APPLICABLE: Final = "not applicable"
+LEVER_FAILED: Final = "failed"
+LEVER_SPOILT: Final = "spoilt"  # after its block no loss was finite any more
+LEVER_NOT_UNDONE: Final = "not undone"  # it raised when it was to undo its change
+# Those after which its arm is not switched on again.
+LEVER_GIVEN_UP: Final = (LEVER_NOT_APPLICABLE, LEVER_FAILED)
+
 # Why no calls are timed in the steps: notes of kind "untimed".
 UNTIMED_COMPILED: Final = "compiled"
 UNTIMED_THREADS: Final = "threads"

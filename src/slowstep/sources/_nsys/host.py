@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._nsys.database import Database
+from slowstep.timeline.intervals import Flags
 from slowstep.timeline.trace_tables import HOST_KIND
-
-Flags = NDArray[np.bool_]
 
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES: Final = "NVTX_EVENTS"

@@ -8,9 +8,9 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.python.functions import FEWEST_STACKS
 from slowstep.record.writing import format as fmt
 
 CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_grad_norm_", 1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from slowstep.analyses.compute.forward_counts import at_usual_counts
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trends import find_trend
 from slowstep.parts import Part, PartKind
 
@@ -26,6 +27,7 @@ def at_usual(ns: Floats, counts: np.ndarray = COUNTS) -> Floats:
     starts = np.concatenate([edges[i] + np.arange(count) * 1000 for i, count in enumerate(counts)])
     trainer: Any = SimpleNamespace(training_forwards=pl.DataFrame({"start_ns": starts}))
     steps: Any = SimpleNamespace(edges_ns=edges, stretches=STEPS, excluded=np.zeros(STEPS, dtype=bool))
+    steps.stretch_at = partial(Steps.stretch_at, steps)
     ledger = Ledger(parts=(Part("compute", PartKind.FORWARD),), ns=ns[np.newaxis], gap_stacks={}, timed={})
     return at_usual_counts(ledger, trainer, steps).ns[0]
 

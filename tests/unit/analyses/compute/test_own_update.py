@@ -9,9 +9,9 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.python.functions import FEWEST_STACKS
 from slowstep.record.writing import format as fmt
 
 WRAPPER = ("/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper", 1, 2)

@@ -8,10 +8,10 @@ import pytest
 
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses.compute import work
-from slowstep.analyses.compute.forward_line import FEWEST_FORWARD_STACKS
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.functions import FEWEST_TO_DIVIDE
 from slowstep.record.timing.modes import DETERMINISTIC, FRAMEWORK_MODES, PYTHON_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
@@ -135,7 +135,7 @@ def test_older_recordings_do_not_tell_calls_of_a_line_apart(tmp_path):
 
 
 def test_few_stacks_name_no_line(tmp_path):
-    found = _measured(tmp_path, (52, CONVOLUTION, FEWEST_FORWARD_STACKS - 5)).compute.work
+    found = _measured(tmp_path, (52, CONVOLUTION, FEWEST_TO_DIVIDE - 5)).compute.work
 
     assert found.forward_line is None
     assert found.convolutions is None

@@ -45,7 +45,9 @@ def lengthened(
         facts |= without_loader(received, facts["spans"])
     stretches = pl.DataFrame({"process": 0, "kind": "body", "start_ns": received[list(timed)] + MS // 10})
     timeline = SimpleNamespace(table=lambda name: {"timed_stretches": stretches}[name])
-    return find_lengthened(cast(Timeline, timeline), cast(Trainer, SimpleNamespace(**{**facts, **changed})))
+    told = {**facts, **changed}
+    trainer = SimpleNamespace(**told, backwards=told["spans"].filter(pl.col("kind") == "backward"))
+    return find_lengthened(cast(Timeline, timeline), cast(Trainer, trainer))
 
 
 def steps(rest: float, timed: float) -> np.ndarray:

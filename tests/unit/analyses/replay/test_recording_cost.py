@@ -12,7 +12,7 @@ import pytest
 from made_traces import host, made_trace
 from simulated_device import LAUNCH, Simulated
 from slowstep.analyses.replay import graph, recording_cost, scenarios
-from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST, HostClock, find_recording
+from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST, HostClock, find_profiler_records
 from slowstep.analyses.replay.replay import find_replay
 
 KINETO = "Kineto trace"
@@ -35,7 +35,7 @@ def test_events_that_leave_no_time_between_them_take_all_of_it_and_no_more():
 @pytest.mark.parametrize(("recorded", "usual_us"), [(["shapes"], OPERATOR_US), ([], recording_cost.OPERATOR_NS[0] / 1000)])
 def test_operators_cost_more_with_their_shapes(recorded: list[str], usual_us: float):
     hosts = [host("aten::add", 10, 20), host("cudaLaunchKernel", 12, 14, "runtime"), host("aten::add", 30, 40, thread=5)]
-    found = find_recording(made_trace(hosts=hosts, recorded=recorded, format=KINETO), [0])
+    found = find_profiler_records(made_trace(hosts=hosts, recorded=recorded, format=KINETO), [0])
     assert found is not None
     clocks = found.clocks(0, 100_000)
     assert clocks[LESS_USUAL_COST].taken_ns == pytest.approx(usual_us * 1000, abs=2)
@@ -44,7 +44,7 @@ def test_operators_cost_more_with_their_shapes(recorded: list[str], usual_us: fl
 
 
 def test_a_cost_that_does_not_matter_is_left_out():
-    found = find_recording(made_trace(hosts=[host("aten::add", 10, 20)], format=KINETO), [0])
+    found = find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], format=KINETO), [0])
     assert found is not None
     assert found.clocks(0, 100_000)
     assert not found.clocks(0, 1_000_000)
@@ -52,7 +52,7 @@ def test_a_cost_that_does_not_matter_is_left_out():
 
 
 def test_of_other_profilers_nothing_is_assumed():
-    assert find_recording(made_trace(hosts=[host("aten::add", 10, 20)], format="XPlane"), [0]) is None
+    assert find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], format="XPlane"), [0]) is None
 
 
 def profiled(kernel_us: float, operators: int, cost_us: float) -> Simulated:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
-from slowstep.record.experiment.in_step import LocalRank, find_place
+from slowstep.record.experiment.in_step import LocalRank, find_local_rank
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_a_process_knows_its_place(monkeypatch: pytest.MonkeyPatch, distributed:
     jax = SimpleNamespace(distributed=distributed, process_index=lambda: size - 1, process_count=lambda: size)
     monkeypatch.setitem(sys.modules, "jax", jax)
 
-    assert find_place(FRAMEWORK) == place
+    assert find_local_rank(FRAMEWORK) == place

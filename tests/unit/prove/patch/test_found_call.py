@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.prove.patch.call_place import CallPlace, read_place
+from slowstep.prove.patch.call_place import CallPlace, read_call_place
 from slowstep.prove.patch.found_call import find_call
 from slowstep.prove.patch.source import read_source
 
@@ -90,4 +90,4 @@ def test_a_subclass_calls_that_of_its_base() -> None:
 
 @pytest.mark.parametrize("fields", [None, {}, {"file": 3}, []])
 def test_a_note_that_is_none_of_a_call_is_none(fields: Any) -> None:
-    assert read_place(fields) is None
+    assert read_call_place(fields) is None

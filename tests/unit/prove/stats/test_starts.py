@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fake_executor import made_steps
-from slowstep.prove.arm_notes import last_facts
-from slowstep.prove.stats.effects import blocks_changed
+from slowstep.prove.stats.effects import blocks_changed, last_words
 from slowstep.prove.stats.estimates import estimate
 from slowstep.prove.stats.judging import judge_all
 from slowstep.prove.stats.kept import kept_share, with_kept
@@ -92,7 +91,7 @@ def test_what_a_lever_leaves_in_each_of_two_starts_is_the_share_that_it_is_in_on
 
     one, both = start(4, gain=1.0, notes=kept(4)), as_one([start(4, gain=1.0, notes=kept(4))] * 2)
 
-    shares = [kept_share(last_facts(whole.notes), whole.steps, 2) for whole in (one, both)]
+    shares = [kept_share(last_words(whole.notes)[2].facts, whole.steps, 2) for whole in (one, both)]
     assert shares == pytest.approx([0.25, 0.25])
     found = estimate(both.steps, both.plan)[2]
     judged = judge_all({2: with_kept(found, found.log_ratio, shares[1])})[2]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from set_aside import all_set_aside
-from slowstep import levers
+from slowstep import frameworks, levers
 from slowstep.errors import DiscoveryError
 from slowstep.record import living
 from slowstep.record.experiment import implementations
 from slowstep.record.experiment.arms import Arms
 from slowstep.record.experiment.implementations import broken_levers, can_be_made, can_build, find_lever, known_levers, prepared
-from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import COUNTERS, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 from slowstep.record.living import TooManyObjects
 
@@ -223,3 +223,10 @@ def test_levers_that_are_there_can_change_a_loader_as_it_is_built_or_not() -> No
     assert can_build("workers")
     assert not can_build("stub")
     assert not can_build("no-such-lever")
+
+
+def test_what_counts_up_in_what_levers_measure_is_measured_by_one_of_them():
+    files = (path for package in (levers, frameworks) for path in Path(package.__path__[0]).rglob("*.py") if "levers" in path.parts)
+    written = "".join(path.read_text() for path in files)
+
+    assert [name for name in sorted(COUNTERS) if f'"{name}": ' not in written] == []

@@ -23,7 +23,7 @@ from slowstep.record.experiment.in_step import (
     LocalRank,
     Ranks,
     Vote,
-    find_place,
+    find_local_rank,
 )
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
 from slowstep.record.experiment.switch import Switch
@@ -208,7 +208,7 @@ def test_ranks_are_refused_where_they_are_elsewhere_or_asynchronous(
     monkeypatch: Any, page: memoryview, tmp_path: Any, is_whole: bool, asynchronous: bool, reasons: list[str]
 ) -> None:
     monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=lambda training, spec: Switched()))
-    monkeypatch.setattr(switch_module, "find_place", lambda framework: LocalRank(0, 2, is_whole=is_whole))
+    monkeypatch.setattr(switch_module, "find_local_rank", lambda framework: LocalRank(0, 2, is_whole=is_whole))
     (tmp_path / contract.PLAN_FILE).write_text(json.dumps({**ALONE, "process": None}))
     page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
     notes = list[Any]()
@@ -268,4 +268,4 @@ def test_a_process_knows_its_place(monkeypatch: Any, size: int, environment: dic
     group = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: size, get_rank=lambda: size // 2)
     monkeypatch.setitem(sys.modules, "torch.distributed", group)
 
-    assert find_place(FRAMEWORK) == place
+    assert find_local_rank(FRAMEWORK) == place

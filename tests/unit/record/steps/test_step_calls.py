@@ -16,7 +16,7 @@ from slowstep.record.steps.step_calls import FIRST, StepCalls
 from slowstep.record.timing import line_counts
 from slowstep.record.timing.call_times import CallTimes, slowdown
 from slowstep.record.timing.line_counts import LineCounts
-from slowstep.record.timing.turns import UpdateTurn, place_of
+from slowstep.record.timing.turns import UpdateTurn, turn_of
 from slowstep.record.writing.format import MODES
 from slowstep.record.writing.threads import PerThread
 
@@ -308,7 +308,7 @@ def test_what_is_timed_ends_where_optimizers_take_no_turns_any_more() -> None:
     ],
 )
 def test_the_place_of_an_update_is_told_by_how_often_each_optimizer_was_called(counts: tuple[int, ...], place: UpdateTurn) -> None:
-    assert place_of(counts[0], counts) is place
+    assert turn_of(counts[0], counts) is place
 
 
 def make_batch() -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.record.launching.folder import create_folder, remove_folder
-from slowstep.record.system.place import LauncherRank, find_place
+from slowstep.record.system.place import LauncherRank, find_launcher_rank
 
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURMD_NODENAME": "node5.cluster"}
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
@@ -31,19 +31,19 @@ TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
     ],
 )
 def test_the_environment_says_which_launcher_of_how_many_this_is(environ: dict[str, str], expected: tuple[int, int] | None) -> None:
-    place = find_place(environ)
+    place = find_launcher_rank(environ)
 
     assert (place and (place.rank, place.size)) == expected
 
 
 def test_only_the_first_launcher_speaks() -> None:
-    places = [find_place(SLURM | {"SLURM_PROCID": str(rank)}) for rank in range(3)]
+    places = [find_launcher_rank(SLURM | {"SLURM_PROCID": str(rank)}) for rank in range(3)]
 
     assert [place.speaks for place in places if place] == [True, False, False]
 
 
 def test_tasks_of_slurm_meet_in_a_folder_named_for_the_job(tmp_path: Path) -> None:
-    places = [find_place(SLURM | {"SLURM_PROCID": str(rank)}) for rank in range(2)]
+    places = [find_launcher_rank(SLURM | {"SLURM_PROCID": str(rank)}) for rank in range(2)]
     folders = [Path(create_folder(parent=str(tmp_path / "runs"), stem="train", place=place)) for place in places]
 
     assert {folder.parent for folder in folders} == {tmp_path / "runs" / "slurm-77.1-train"}
@@ -52,7 +52,7 @@ def test_tasks_of_slurm_meet_in_a_folder_named_for_the_job(tmp_path: Path) -> No
 
 
 def test_a_requeued_job_has_another_folder() -> None:
-    first, again = find_place(SLURM), find_place(SLURM | {"SLURM_RESTART_COUNT": "1"})
+    first, again = find_launcher_rank(SLURM), find_launcher_rank(SLURM | {"SLURM_RESTART_COUNT": "1"})
 
     assert first is not None
     assert again is not None
@@ -60,7 +60,9 @@ def test_a_requeued_job_has_another_folder() -> None:
 
 
 def test_ranks_of_torchrun_meet_in_a_folder_named_for_its_agent(tmp_path: Path) -> None:
-    folders = [create_folder(parent=str(tmp_path), stem="train", place=find_place(TORCHRUN | {"RANK": rank})) for rank in ("0", "1")]
+    folders = [
+        create_folder(parent=str(tmp_path), stem="train", place=find_launcher_rank(TORCHRUN | {"RANK": rank})) for rank in ("0", "1")
+    ]
     jobs = {Path(folder).parent.name for folder in folders}
 
     assert len(jobs) == 1
@@ -77,7 +79,7 @@ def test_without_a_job_the_folder_itself_is_named_by_host_rank_and_process(tmp_p
 
 def test_a_command_that_could_not_start_takes_its_jobs_folder_away_only_when_that_is_empty(tmp_path: Path) -> None:
     runs = tmp_path / "slowstep_runs"
-    first, second = (create_folder(parent=str(runs), stem="train", place=find_place(SLURM | {"SLURM_PROCID": r})) for r in "01")
+    first, second = (create_folder(parent=str(runs), stem="train", place=find_launcher_rank(SLURM | {"SLURM_PROCID": r})) for r in "01")
 
     remove_folder(first)
     assert Path(second).exists()

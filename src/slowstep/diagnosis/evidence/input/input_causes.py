@@ -192,8 +192,17 @@ def most_of_making(m: Measurements) -> tuple[Evidence, ...]:
     function = m.input.fetch_function
     if function is None:
         return ()
-    where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
-    return (Evidence(name="most of it in", value=function.name, unit="", where=where), *called_for_it(function))
+    return (most_of_it_in(m, function), *called_for_it(function))
+
+
+def most_of_it_in(m: Measurements, function: TimedFunction) -> Evidence:
+    """As evidence: the function, its share and its place."""
+    return Evidence(name="most of it in", value=function.name, unit="", where=f"{format_share(function.share)}, {timed_at(m, function)}")
+
+
+def timed_at(m: Measurements, function: TimedFunction) -> str:
+    """Where a function is whose calls were timed, as reports show it."""
+    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
 
 
 def called_for_it(function: TimedFunction) -> tuple[Evidence, ...]:

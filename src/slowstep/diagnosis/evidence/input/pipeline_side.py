@@ -108,7 +108,7 @@ def _name_of(kind: str) -> str:
     return f"{name}Dataset" if name in _READERS else "".join(f"_{each.lower()}" if each.isupper() else each for each in name).strip("_")
 
 
-def stage_in_words(stage: PipelineStage) -> str:
+def pipeline_stage_in_words(stage: PipelineStage) -> str:
     """The stage, with the function that it calls and where that begins."""
     function = stage.function
     return stage_name(stage) if function is None else f"{stage_name(stage)} of {function.name} ({place_in_words(function.place)})"

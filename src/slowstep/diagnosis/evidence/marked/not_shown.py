@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, share_of_steps
+from slowstep.diagnosis.rule import Answer
+from slowstep.findings import NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
+
+Judge = Callable[[Measurements], Answer]
 
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.
 COVERED: Final = 0.90
@@ -35,6 +40,22 @@ def no_device(m: Measurements) -> Reason | None:
     if m.device.seen or (m.facts.vendor is None and m.device.name is None and not m.device.launches["launches"].sum()):
         return None
     return NO_DEVICE_WORK(remedy=m.training.words.advise(Remedy.RECORD_DEVICE))
+
+
+def needs_device(rule: str) -> Callable[[Judge], Judge]:
+    """For the `judge` of a rule about the device: it is asked where work of one was seen. Where that is missing the rule has not judged."""
+
+    def asked(judge: Judge) -> Judge:
+        @wraps(judge)
+        def judged(m: Measurements) -> Answer:
+            if m.device.seen:
+                return judge(m)
+            missing = no_device(m)
+            return None if missing is None else NotJudged(rule=rule, reason=missing)
+
+        return judged
+
+    return asked
 
 
 def no_launches(m: Measurements, at_least: float) -> Reason | None:

@@ -26,6 +26,7 @@ from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 from slowstep.part_words import part_noun
+from slowstep.stages import RESULT_STAGES
 
 NAME = "chatty-logging"
 LOG_LESS = "raise the level of the logger, or let a QueueHandler write in another thread"
@@ -53,7 +54,7 @@ def judge(m: Measurements) -> Answer:
 
 RULE = Rule(
     name=NAME,
-    stages=("output", "store"),
+    stages=RESULT_STAGES,
     topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer"),
     judge=judge,
 )

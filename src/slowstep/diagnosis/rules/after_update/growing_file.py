@@ -29,14 +29,16 @@ import numpy as np
 
 from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
-from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.evidence.growing import Appending, find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_in_words, part_without_place
+from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_bytes, format_duration
 
 NAME = "growing-file"
@@ -52,13 +54,8 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, spared_ns)
     if share < CLAIM:
         return None
-    name, are_several = part_in_words(growth.part), is_plural(growth.part)
-    appends = "append" if are_several else "appends"
-    takes = "take" if are_several else "takes"
-    how = f"and {takes} no longer than at first" if appending is None else f"{format_bytes(appending.added_bytes)} in each step"
-    words = f"{name} only {appends}{',' if appending is None else ''} {how}"
-    counterfactual = growth_counterfactual(m, growth, words, spared_ns)
-    writes = f"{name} {'write' if are_several else 'writes'} more at every step"
+    counterfactual = growth_counterfactual(m, growth, _only_appending(growth, appending), spared_ns)
+    writes = f"{part_in_words(growth.part)} {'write' if is_plural(growth.part) else 'writes'} more at every step"
     # A line through times that begin near nothing may begin below it.
     first, last = max(growth.trend.first, 0.0), growth.trend.last
     finding = Finding(
@@ -81,6 +78,15 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _only_appending(growth: PartGrowth, appending: Appending | None) -> str:
+    """What is assumed of the part, as a clause."""
+    name, are_several = part_in_words(growth.part), is_plural(growth.part)
+    appends, takes = ("append", "take") if are_several else ("appends", "takes")
+    if appending is None:
+        return f"{name} only {appends}, and {takes} no longer than at first"
+    return f"{name} only {appends} {format_bytes(appending.added_bytes)} in each step"
 
 
 def _checkpoints(m: Measurements) -> Judged | None:
@@ -136,7 +142,7 @@ def _what(m: Measurements) -> str:
 
 RULE = Rule(
     name=NAME,
-    stages=("output", "store"),
+    stages=RESULT_STAGES,
     topics=("compute", "input", "ledger", "machine", "over_time", "python", "saves", "steps", "trainer"),
     judge=judge,
 )

@@ -36,7 +36,6 @@ import re
 from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.after_update import (
     TimedFunctions,
@@ -44,6 +43,7 @@ from slowstep.diagnosis.evidence.after_update import (
     apart_from_update,
     better_named,
     holds_update,
+    inner_of,
     made_for,
     named_as,
     shortened,
@@ -69,13 +69,11 @@ from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
-# The stages of what is done beside the model with what it has computed.
-BESIDE = ("output", "store")
 # What is no callback's doing; metrics are judged by per-step-metrics.
 OTHERS = (PartKind.CORE_WAIT, PartKind.SMALL_CALLBACKS, PartKind.VALIDATION, PartKind.COLLECTION, PartKind.METRICS)
 AFTER = "after the update"
@@ -108,9 +106,9 @@ def judge(m: Measurements) -> Answer:
 
 def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in BESIDE}
+    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in RESULT_STAGES}
     named = {part: count for part, count in beside.items() if part.kind is not PartKind.VALIDATION and not is_saving(part)}
-    unnamed = [part for part in m.ledger.parts if part.stage in BESIDE and part not in named]
+    unnamed = [part for part in m.ledger.parts if part.stage in RESULT_STAGES and part not in named]
     spans = [part for part in unnamed if part.kind not in OTHERS and not is_saving(part)]
     candidates = [*named, *spans]
     if not candidates:
@@ -215,12 +213,7 @@ def _where(m: Measurements, held: InBoth | None) -> str:
 
 def _most_of_it(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[Evidence, ...]:
     """What holds most of it: the innermost function of the user's, else one of a library."""
-    activity = activity_of(m, part)
-    if activity is None or activity.inner is None:
-        return within(entry) if entry is not None else ()
-    file, name, line = activity.inner
-    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
-    return (Evidence(name="most of it in", value=name, unit="", where=where),)
+    return inner_of(m, activity_of(m, part)) or (within(entry) if entry is not None else ())
 
 
 def _does(part: Part) -> str:
@@ -369,7 +362,7 @@ def _lever(m: Measurements, part: Part) -> str | None:
 
 RULE = Rule(
     name=NAME,
-    stages=BESIDE,
+    stages=RESULT_STAGES,
     topics=("ledger", "steps", "training"),
     where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
     judge=judge,

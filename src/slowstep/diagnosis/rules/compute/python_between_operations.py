@@ -84,6 +84,11 @@ def judge(m: Measurements) -> Answer:
     if loop is None:
         unseen = unseen_python(m)
         return None if unseen is None else NotJudged(rule=NAME, reason=unseen)
+    return _found(m, loop)
+
+
+def _found(m: Measurements, loop: HotLoop) -> Judged | None:
+    """That this one does; None where it holds too little."""
     body = with_core_delay(m, OPTIMIZER) if loop.in_update else body_rest(m)
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:

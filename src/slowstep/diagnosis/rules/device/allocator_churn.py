@@ -25,7 +25,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
 from slowstep.diagnosis.evidence.marked.host_calls import place
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, largest_stage, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -41,11 +41,9 @@ ASYNC = r"Async"
 FREES = r"Free|Unmap|Release"
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether allocating device memory holds the steps."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     call = pl.col("call").fill_null("")
     gaps = m.device.gaps.filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))

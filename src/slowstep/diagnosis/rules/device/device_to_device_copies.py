@@ -27,11 +27,11 @@ from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.device.copy_sites import traffic
 from slowstep.diagnosis.evidence.marked.host_calls import place
 from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count, format_share
 
@@ -39,11 +39,9 @@ NAME = "device-to-device-copies"
 KINDS = ("d2d", "p2p")
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether copies within the device take a part of the step."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     share, low, high = share_of_steps(m, per_step(m, DEVICE_COPIES))
     if share < CLAIM:
         return None

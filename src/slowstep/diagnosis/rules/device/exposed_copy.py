@@ -26,11 +26,11 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
@@ -38,11 +38,9 @@ NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether copies to the device hold the step."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), "copy to the device")
     share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:

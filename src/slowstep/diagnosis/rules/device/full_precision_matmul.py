@@ -35,7 +35,7 @@ from slowstep.diagnosis.evidence.device.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -61,11 +61,9 @@ PRECISION_NOT_NAMED = Wording(
 )
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether eligible kernels run in float32 on ordinary cores."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     products = compute_kernels(m).filter(pl.col("class").is_in(CLASSES))
     ordinary = products.filter((pl.col("precision") == "float32") & ~pl.col("tensor_core").fill_null(False))
     found = ordinary.filter(pl.col("eligible"))

@@ -33,7 +33,7 @@ from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.marked.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, one_step_only
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, one_step_only
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -41,19 +41,18 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, place_in_words
 from slowstep.parts import Part
+from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
-STAGES_BETWEEN = ("compute", "output", "store")
+STAGES_BETWEEN = ("compute", *RESULT_STAGES)
 # What the advice assumes: often enough for a curve, seldom enough to cost a tenth.
 EVERY = 10
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether host work between two steps leaves the device without work."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     missing = one_step_only(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)

@@ -24,7 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
 from slowstep.diagnosis.evidence.device.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -35,11 +35,9 @@ from slowstep.units import format_count, format_share
 NAME = "host-sync"
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether the device idles after calls that waited for it."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
     share, low, high = share_of_steps(m, together_ns(m, found))
     if share < CLAIM:

@@ -25,7 +25,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -41,11 +41,9 @@ SIZES_NOT_SHOWN = Wording(
 )
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether large copies to the host hold the step."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     copies = m.device.copies.filter(pl.col("kind") == "d2h")
     found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
     share, low, high = share_of_steps(m, found.ns)

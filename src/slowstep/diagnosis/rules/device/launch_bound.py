@@ -32,7 +32,7 @@ from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.evidence.device.launch_gaps import launch_gaps, readbacks_a_step
 from slowstep.diagnosis.evidence.marked.host_calls import host_work
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, no_device, no_launches, to_mark_steps
+from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, needs_device, no_launches, to_mark_steps
 from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -53,11 +53,9 @@ ASSUMED = "all kernels of a step were launched at once"
 HOST_WORK_STAYS = Wording("host-work-stays", "most of the gaps are host work of 1 ms and more, which a graph does not take away")
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether launching keeps the device waiting."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = launch_gaps(m)
     ns = by_step(m, gaps["step"], gaps["ns"])
     share, low, high = share_of_steps(m, ns)

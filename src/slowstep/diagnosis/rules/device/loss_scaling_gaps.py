@@ -27,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, gaps_share
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -55,11 +55,9 @@ NO_OPERATORS_OF_SCALER = Wording(
 )
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether the scaler's read-back lets the device run dry."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     reads = m.device.loss_scaling
     ns = by_step(m, reads["step"], reads["run_dry_ns"])
     share, low, high = share_of_steps(m, ns)

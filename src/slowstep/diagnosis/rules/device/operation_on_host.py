@@ -28,7 +28,7 @@ from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.evidence.device.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.marked.host_calls import place
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -43,11 +43,9 @@ STAGES = ("compute", "d2h")
 PLACES_NOT_SHOWN = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether operators on the host keep the device waiting."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = _gaps_on_host(m)
     share, low, high = share_of_steps(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:

@@ -27,7 +27,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.launch_gaps import launches_exposed_by_readbacks
 from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.marked.marked_steps import claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -40,11 +40,9 @@ NAME = "readback-every-step"
 EVERY = 50
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether a small read-back in every step lets the device run dry."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
     dry = together_ns(m, found)
     late = launches_exposed_by_readbacks(m, dry)

@@ -24,7 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -35,11 +35,9 @@ from slowstep.units import format_share
 NAME = "repeated-copy"
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether copies that repeat in every step hold it."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     copies = m.device.copies.filter(pl.col("kind") == "h2d")
     missing = one_step_only(m)
     if missing is not None:

@@ -36,7 +36,7 @@ from slowstep.diagnosis.evidence.device.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -64,11 +64,9 @@ FULL_RATE_UNKNOWN = Wording(
 NOT_TOLD_APART = Wording("not-told-apart", "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps")
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether misaligned sizes cost Tensor Core time."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     able = compute_kernels(m).filter(pl.col("eligible") & pl.col("precision").is_in(PRECISIONS))
     wanted = pl.col("precision").replace_strict(MULTIPLE, default=None, return_dtype=pl.Int64)
     narrow = pl.col("tensor_core") & (pl.col("name").str.extract(AT_ONCE).cast(pl.Int64) < wanted)

@@ -24,7 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_marks
+from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
@@ -40,11 +40,9 @@ A_STEP = 10
 FUSED = r"(?i)^triton_|fusion|fused|^wrapped_|nvfuser|^kernel\d+$|CudaCodeGen"
 
 
+@needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether elementwise kernels that nobody fused hold a tenth of the time."""
-    missing = no_device(m)
-    if missing is not None or not m.device.seen:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     elementwise = compute_kernels(m).filter(pl.col("class") == "elementwise")
     found = elementwise.filter(~pl.col("name").str.contains(FUSED))
     share, low, high = share_of_steps(m, kernels_ns(m, found))

@@ -26,9 +26,8 @@ from __future__ import annotations
 from slowstep.analyses.after_update.activities import Activity
 from slowstep.analyses.input.rebuilt import RebuiltInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
-from slowstep.diagnosis.evidence.after_update import activity_of, named_as, shortened, timed_spread
+from slowstep.diagnosis.evidence.after_update import activity_of, inner_of, named_as, shortened, timed_spread
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -67,7 +66,7 @@ def judge(m: Measurements) -> Answer:
         claims=built.parts,
         evidence=(
             named_as(largest),
-            *_most_of_it(m, activity),
+            *inner_of(m, activity),
             Evidence(name="made anew every", value=built.every_steps, unit="steps"),
             Evidence(name="making it", value=share, unit="share of window", threshold=CLAIM),
             *_known_by(m, built),
@@ -99,15 +98,6 @@ def _known_by(m: Measurements, built: RebuiltInput) -> tuple[Evidence, ...]:
         return ()
     where = f"of {sum(m.ledger.gap_stacks.values())} between steps"
     return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=where),)
-
-
-def _most_of_it(m: Measurements, activity: Activity | None) -> tuple[Evidence, ...]:
-    """The innermost function of the user's that holds most of it, where its calls were timed."""
-    if activity is None or activity.inner is None:
-        return ()
-    file, name, line = activity.inner
-    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
-    return (Evidence(name="most of it in", value=name, unit="", where=where),)
 
 
 def _often(built: RebuiltInput) -> str:

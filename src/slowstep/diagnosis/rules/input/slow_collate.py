@@ -25,7 +25,7 @@ from __future__ import annotations
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import TimedFunction
-from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.input.input_causes import most_of_it_in, timed_at
 from slowstep.diagnosis.evidence.input.input_side import (
     NOT_WARMED,
     QUEUED_PESSIMISTIC,
@@ -82,10 +82,10 @@ def judge(m: Measurements) -> Answer:
     name = (m.input.loader.collate or "collate_fn").removeprefix("__main__.")
     where = f" ({m.input.loader.collate_where})" if m.input.loader.collate_where else ""
     inner = m.input.collate_function
-    most = "" if inner is None else f", most of it in {inner.name} ({_where(m, inner)})"
+    most = "" if inner is None else f", most of it in {inner.name} ({timed_at(m, inner)})"
     evidence = (
         Evidence(name="collate function", value=name, unit="", where=m.input.loader.collate_where),
-        *(() if inner is None else (_most_of_it(m, inner),)),
+        *(() if inner is None else (most_of_it_in(m, inner),)),
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
         Evidence(name="collate time per step", value=m.input.demand.collate_ns / 1e6, unit="ms"),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -105,14 +105,6 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
-
-
-def _most_of_it(m: Measurements, inner: TimedFunction) -> Evidence:
-    return Evidence(name="most of it in", value=inner.name, unit="", where=f"{format_share(inner.share)}, {_where(m, inner)}")
-
-
-def _where(m: Measurements, function: TimedFunction) -> str:
-    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
 
 
 def _fixes(m: Measurements, name: str, inner: TimedFunction | None) -> tuple[Fix, ...]:

@@ -38,10 +38,10 @@ from slowstep.diagnosis.evidence.input.input_side import ATTAINED, WAIT_SHARE
 from slowstep.diagnosis.evidence.input.pipeline_side import (
     PipelineWait,
     pipeline_fixes,
+    pipeline_stage_in_words,
     ready_share,
     slow_stage,
     stage_evidence,
-    stage_in_words,
     wait_for_pipeline,
 )
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -109,7 +109,7 @@ def _computed_ns(m: Measurements, step_ns: float) -> float:
 def _title(m: Measurements, stage: PipelineStage | None) -> str:
     waits = f"{m.training.words.title} waits for its input pipeline"
     if stage is not None:
-        return f"{waits}, held up by {stage_in_words(stage)}"
+        return f"{waits}, held up by {pipeline_stage_in_words(stage)}"
     maker = _maker(m)
     made = "" if maker is None else f" hands on what {maker.name} ({place_in_words(maker.place)}) makes, and"
     return f"{waits}, which{made} does not keep up with the training"

@@ -40,10 +40,9 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.batches.transfer import RECEIVE_NS
-from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.loop_input import LoopInput, Maker
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
-from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input.input_causes import (
@@ -54,6 +53,7 @@ from slowstep.diagnosis.evidence.input.input_causes import (
     loads_archives,
     more_workers_help,
     nearer_cause,
+    timed_at,
     workers_take_most,
 )
 from slowstep.diagnosis.evidence.input.input_side import (
@@ -89,7 +89,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import PartKind
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -149,14 +149,10 @@ def _named_function(m: Measurements) -> TimedFunction | None:
     return function if function is not None and (len(function.path) > 1 or function.is_python) else None
 
 
-def _where(m: Measurements, function: TimedFunction) -> str:
-    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
-
-
 def _found(m: Measurements, side: InputSide, function: TimedFunction, *, received: bool) -> Judged:
     """That it is to blame; `received` says that batches take about as long to receive from workers."""
     share, low, high = share_interval(m, side.removable_ns)
-    where = _where(m, function)
+    where = timed_at(m, function)
     counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
     why = BY_RECEIPT if received else BY_PART if workers else _by_cores(m, side)
     bound = stub(m, function.name, function.file) or mock_loader(m)
@@ -197,7 +193,7 @@ def _not_python(m: Measurements, function: TimedFunction) -> NotJudged | None:
     if function.python_share is not None:
         return None
     return NotJudged(
-        rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=_where(m, function), share=function.share, remedy=record_longer(m))
+        rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=timed_at(m, function), share=function.share, remedy=record_longer(m))
     )
 
 
@@ -217,7 +213,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     held = np.zeros(m.steps.count) if made.largest is None else m.ledger.of_parts(made.largest)
-    share, low, high = share_interval(m, held)
+    share, _, _ = share_interval(m, held)
     # What is blocked is not made faster by other code.
     if made.largest is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum():
         return None
@@ -230,20 +226,27 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None
-    inner, spread = maker.inner, spread_of_loop_input(m, made)
-    name, named = part_without_place(made.largest), part_in_words(made.largest)
+    return _found_in_loop(m, side, made, made.largest, maker, is_alone=not take_most)
+
+
+def _found_in_loop(m: Measurements, side: InputSide, made: LoopInput, largest: Part, maker: Maker, *, is_alone: bool) -> Judged:
+    """That the loop's own making is to blame; `is_alone`: workers would save little of it."""
+    assert maker.python_share is not None
+    held, inner, spread = m.ledger.of_parts(largest), maker.inner, spread_of_loop_input(m, made)
+    share, low, high = share_interval(m, held)
+    name, named = part_without_place(largest), part_in_words(largest)
     slow = name if inner is None else inner.name
     counterfactual = _without_loop(side, held, spread, f"{name} took a twentieth of its time", python_share=maker.python_share)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{named} makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
+        title=f"{named} makes batches in the loop for {format_share(share)} of the time{NO_WORKERS if is_alone else ''}",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
         claims=made.claims,
         evidence=(
-            Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
+            Evidence(name="made in the loop", value=name, unit="", where=part_place(largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
             _loop_in_python(maker.python_share),
@@ -281,7 +284,7 @@ def _evidence(
 ) -> tuple[Evidence, ...]:
     share, _, _ = share_interval(m, side.removable_ns)
     return (
-        Evidence(name="function", value=function.name, unit="", where=_where(m, function)),
+        Evidence(name="function", value=function.name, unit="", where=timed_at(m, function)),
         Evidence(
             name="its share",
             value=function.share,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.torch.inside._answers.script_profilers import ScriptProfilers
 from slowstep.record.patch import Undo, all_of, replace
 from slowstep.record.recorder import now
-from slowstep.record.system.place import find_place
+from slowstep.record.system.place import find_launcher_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,7 +198,7 @@ def _quietly() -> Iterator[None]:
 def _refusal(scripts: ScriptProfilers) -> str | None:
     """Why nothing may be captured here; None where it may."""
     torch = sys.modules["torch"]
-    place = find_place(os.environ)
+    place = find_launcher_rank(os.environ)
     if place is not None and place.rank != 0:
         return "only rank 0 is captured"
     # One that waits for its turn is not on yet. When that comes while ours is on, the process dies by SIGSEGV (torch 2.13).

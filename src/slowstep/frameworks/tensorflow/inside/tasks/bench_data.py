@@ -22,7 +22,7 @@ from slowstep.record.experiment.loader_reading import AUTOTUNE, LEAST_BATCHES, D
 from slowstep.record.experiment.tasks import TaskImplementation
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.system.facts import cores_allowed, cpu_quota
+from slowstep.record.system.facts import cores_to_use
 
 NAME: Final = "bench_data"
 NO_PIPELINE: Final = "no tf.data pipeline was seen to feed this training"
@@ -83,7 +83,7 @@ class _PipelineBench:
         self._read_in_turns([_Cut(number) for number in range(whole + 1)], self._seconds * (1 - _OWN_SHARE - _CUT_SHARE))
         if (dearest := self._dearest_map()) is not None:
             own = self._prefixes[dearest].stage["calls"]
-            self._read_in_turns([_Cut(dearest, calls) for calls in counts(_cores(), own)], 0.0)
+            self._read_in_turns([_Cut(dearest, calls) for calls in counts(cores_to_use(), own)], 0.0)
 
     def _read_in_turns(self, cuts: list[_Cut], keep_s: float) -> None:
         """All of them, and back: what drifts meanwhile is in all alike. So much of the time is kept for what follows."""
@@ -160,11 +160,6 @@ def _with(calls: int | None) -> str:
     return "" if calls is None else f", with {'autotune' if calls == AUTOTUNE else calls} calls at once"
 
 
-def _cores() -> float | None:
-    allowed, quota = cores_allowed(), cpu_quota()
-    return min((cores for cores in (allowed, quota) if cores is not None), default=None)
-
-
 def _described(prefixes: list[Prefix]) -> dict[str, Any]:
     """The pipeline in the words of a loader, as far as these fit, and its stages."""
     return {
@@ -174,7 +169,7 @@ def _described(prefixes: list[Prefix]) -> dict[str, Any]:
         "batch_size": next((prefix.batch_size for prefix in reversed(prefixes) if prefix.batch_size), None),
         "prefetch_factor": None,
         "stream": True,
-        "cores": _cores(),
+        "cores": cores_to_use(),
         "read_together": 1,
     }
 

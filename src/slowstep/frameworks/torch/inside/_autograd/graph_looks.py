@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
 from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeats
-from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
+from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, is_of_leaves_alone, nodes_until
 from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work
 from slowstep.frameworks.torch.inside._autograd.product_looks import ProductLooks
 from slowstep.record.recorder import now
@@ -173,8 +173,7 @@ def _elements(nodes: set[Any]) -> int:
     """Elements of all that operations gave, but for what they made of parameters alone (a weight turned); -1 where nodes do not tell."""
     total = 0
     for node in nodes:
-        below = [following for following, _ in node.next_functions]
-        if type(node).__name__ == LEAF or (below and all(type(following).__name__ == LEAF for following in below)):
+        if type(node).__name__ == LEAF or is_of_leaves_alone(node):
             continue
         given = getattr(node, "_input_metadata", None)
         if given is None:

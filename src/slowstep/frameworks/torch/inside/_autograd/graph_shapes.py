@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
+from slowstep.frameworks.torch.inside._autograd.graph_work import is_view_of_parameters
 
 MOST_SHAPES: Final = 64
 # By the beginnings of their nodes' names; the weights of some stand behind a transposition.
@@ -18,16 +19,14 @@ _TURNED: Final = "TBackward"
 
 def graph_shapes(nodes: set[Any]) -> list[list[Any]]:
     """The commonest shapes below a loss: each with how many values of it there are, its elements in all, and by how many weights they were
-    multiplied, in all. What is made of parameters alone is left out.
+    multiplied, in all. Parameters that are only turned are left out.
     """
     by_shape: dict[tuple[int, ...], list[int]] = {}
     for node in nodes:
         name = type(node).__name__
-        below = [following for following, _ in node.next_functions]
-        is_weight = bool(below) and all(type(following).__name__ == LEAF for following in below) and "Embedding" not in name
-        if name == LEAF or (is_weight and None not in below and name.startswith((_TURNED, "View", "Unsqueeze", "Transpose", "Permute"))):
+        if name == LEAF or is_view_of_parameters(node):
             continue
-        weights = sum(_elements_of(following) for following in below) if name.startswith(_PRODUCTS) else 0
+        weights = sum(_elements_of(following) for following, _ in node.next_functions) if name.startswith(_PRODUCTS) else 0
         for place, given in enumerate(getattr(node, "_input_metadata", None) or ()):
             shape = tuple(int(length) for length in given.shape)
             elements = math.prod(shape)

@@ -19,6 +19,14 @@ def graph_size(tensors: Any) -> dict[str, Any] | None:
     return {"nodes": len(nodes), "elements": sum(leaf.numel() for leaf in leaves if leaf is not None)}
 
 
+def is_of_leaves_alone(node: Any) -> bool:
+    """Whether all operands that an operation tells of are parameters, as they are. An embedding tells of its table, and not of what it is
+    asked for.
+    """
+    below = node.next_functions
+    return bool(below) and all(type(following).__name__ == LEAF for following, _ in below)
+
+
 def nodes_below(tensors: Any, most: int) -> set[Any] | None:
     """The autograd nodes below a loss (or several); None where there are more than `most`."""
     nodes, is_whole = nodes_until(tensors, most)

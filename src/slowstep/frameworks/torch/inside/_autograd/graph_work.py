@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
+from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, is_of_leaves_alone
 
 _NUMBERED: Final = re.compile(r"Backward\d+$")
 _VIEWS: Final = frozenset(("Alias", "Permute", "ReshapeAlias", "Squeeze", "T", "Transpose", "UnsafeView", "Unsqueeze", "View"))
@@ -118,10 +118,7 @@ def _without_number(name: str) -> str:
 
 def is_view_of_parameters(node: Any) -> bool:
     """Whether it turns a parameter, which is done once however large a batch is."""
-    if name_of(node) not in _VIEWS:
-        return False
-    below = [following for following, _ in node.next_functions]
-    return bool(below) and all(type(following).__name__ == LEAF for following in below)
+    return name_of(node) in _VIEWS and is_of_leaves_alone(node)
 
 
 def given_by(node: Any) -> list[Lengths] | None:

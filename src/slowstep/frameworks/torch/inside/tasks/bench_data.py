@@ -25,7 +25,7 @@ from slowstep.record.experiment.loader_reading import Drained
 from slowstep.record.experiment.tasks import TaskImplementation
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.system.facts import cores_allowed, cpu_quota
+from slowstep.record.system.facts import cores_to_use
 from slowstep.units import MIB
 
 _USUAL_PREFETCH: Final = 2
@@ -69,7 +69,7 @@ def run(training: Training, arguments: dict[str, Any]) -> None:
     except NotApplicable as error:
         _note(training, "loader", reason=str(error))
         return
-    cores = _cores()
+    cores = cores_to_use()
     together = len(training.feeders)
     _let_workers_rest(training.iterator)
     read = _read_so_far(training.iterator)
@@ -166,11 +166,6 @@ def _batch_bytes(drained: Drained) -> int | None:
     counted = [(row[1], row[3]) for row in drained.rows] + [(each.filled, each.size_bytes) for each in drained.edges]
     batches, size = sum(count for count, _ in counted), sum(size for _, size in counted)
     return size // batches if batches and size > 0 else None
-
-
-def _cores() -> float | None:
-    allowed, quota = cores_allowed(), cpu_quota()
-    return min((cores for cores in (allowed, quota) if cores is not None), default=None)
 
 
 def _describe(loader: Any) -> dict[str, Any]:
