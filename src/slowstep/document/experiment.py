@@ -16,7 +16,8 @@ from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind
 from slowstep.prove.choose import Choice, Untried
-from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
+from slowstep.prove.ended_by import EndedBy
+from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
 from slowstep.prove.recorded import Recorded
 from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
@@ -194,7 +195,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
         {
             **_choice_row(choice, findings),
             "state": "unmeasured",
-            "reason": "the training ended before it was tested" if experiment.ended_by == SCRIPT_ENDED else "it was not tested",
+            "reason": "the training ended before it was tested" if experiment.ended_by == EndedBy.SCRIPT_ENDED else "it was not tested",
         }
         for choice in experiment.choices
     ]
@@ -277,7 +278,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "budget_s": experiment.budget_s,
         "needed_s": experiment.needed_s,
         "took_s": None if recorded is None else recorded.took_s,
-        "ended_by": experiment.ended_by,
+        "ended_by": str(experiment.ended_by),
         "exit_code": experiment.exit_code,
         "problem": experiment.problem,
         "trustworthy": None if results is None else results.trustworthy,

@@ -15,6 +15,7 @@ import msgspec
 
 from slowstep.errors import UnreadableInput
 from slowstep.prove.choose import Choice, Untried
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lever_faults import LeverFault
 from slowstep.prove.patch.change import ScriptChange
 from slowstep.prove.stats.repeated import AllRepeated
@@ -24,21 +25,6 @@ from slowstep.record.writing.format import EXPERIMENT_FILE
 VERSION: Final = 1
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
-
-# `ExperimentOutcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
-RUNNING: Final = "killed"
-NARROW_ENOUGH: Final = "precision"
-BUDGET_SPENT: Final = "budget"
-NOTHING_TO_TRY: Final = "nothing to try"
-SCRIPT_ENDED: Final = "script ended"
-INTERRUPTED: Final = "interrupted"
-NEVER_TRAINED: Final = "never trained"
-# The script could not go on with one of them.
-LEVER_ENDED: Final = "a lever"
-# It came to no boundary after the plan was posted; it made no more steps; it had to be ended (`Experiment.problem` says why).
-NOT_TAKEN_UP: Final = "not taken up"
-STOOD_STILL: Final = "stood still"
-CUT_SHORT: Final = "cut short"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +74,7 @@ class Experiment:
     place: SandboxPlace
     until_ns: int | None = None
     floor_ns: NotNegative = 0.0
-    ended_by: str = RUNNING
+    ended_by: EndedBy = EndedBy.RUNNING
     exit_code: int | None = None
     problem: str | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.stats.design import FEWEST_PAIRS, FEWEST_STARTS, MIN_ROUNDS
 from slowstep.report.canvas import clauses
 from slowstep.units import (
@@ -45,22 +46,21 @@ _PEAK_OF: Final = {
     "device": " (memory of the device)",
 }
 # What ended it (`run.experiment.ended_by`), as the end of a sentence.
-_PRECISION: Final = "precision"
-_ENDED: Final = {
-    _PRECISION: "stopped at the asked precision",
-    "budget": "stopped at the end of its budget",
-    "plan done": "stopped at the end of its plan",
-    "script ended": "the script ended",
-    "interrupted": "it was interrupted",
-    "killed": "it was killed, or goes on",
-    "never trained": "no training step was seen",
-    "nothing to try": "there was nothing to test",
-    "a lever": "the script could not go on with a lever",
-    "not taken up": "the training never began it",
-    "stood still": "the training made no more steps",
-    "cut short": "it had to be ended",
-    "no lever left": "no lever was left to test",
-    "loss not finite": "the loss was not finite",
+_ENDED: Final[dict[str, str]] = {
+    EndedBy.NARROW_ENOUGH: "stopped at the asked precision",
+    EndedBy.BUDGET_SPENT: "stopped at the end of its budget",
+    EndedBy.PLAN_DONE: "stopped at the end of its plan",
+    EndedBy.SCRIPT_ENDED: "the script ended",
+    EndedBy.INTERRUPTED: "it was interrupted",
+    EndedBy.RUNNING: "it was killed, or goes on",
+    EndedBy.NEVER_TRAINED: "no training step was seen",
+    EndedBy.NOTHING_TO_TRY: "there was nothing to test",
+    EndedBy.LEVER_ENDED: "the script could not go on with a lever",
+    EndedBy.NOT_TAKEN_UP: "the training never began it",
+    EndedBy.STOOD_STILL: "the training made no more steps",
+    EndedBy.CUT_SHORT: "it had to be ended",
+    EndedBy.NO_LEVER_LEFT: "no lever was left to test",
+    EndedBy.LOSS_NOT_FINITE: "the loss was not finite",
 }
 _CHANGES: Final = {"order": "other order of the data: only the throughput is compared", "numerics": "changes the numerics"}
 
@@ -310,7 +310,7 @@ def _in_starts(facts: ExperimentFacts) -> str:
 def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:
     """Why it stopped, and how well the gains are known then."""
     asked = format_share(facts["precision"])
-    if facts["ended_by"] == _PRECISION:
+    if facts["ended_by"] == EndedBy.NARROW_ENOUGH:
         return f"{why}, {asked}"
     if not any_known:
         return f"{why} before any gain was known (asked: to within {asked})"

@@ -59,7 +59,7 @@ class BenchMeasurements:
     """
 
     command: Command
-    ended_by: BenchEndedBy = "done"
+    ended_by: BenchEndedBy = BenchEndedBy.DONE
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
@@ -78,12 +78,12 @@ class BenchMeasurements:
     @property
     def left_nothing(self) -> bool:
         """Whether it was interrupted before the training did anything: its recording is worth nothing."""
-        return self.ended_by == "interrupted" and not self.updates and not self.notes
+        return self.ended_by == BenchEndedBy.INTERRUPTED and not self.updates and not self.notes
 
     @property
     def code(self) -> int:
         """What `slowstep bench` ends with."""
-        if self.ended_by == "interrupted":
+        if self.ended_by == BenchEndedBy.INTERRUPTED:
             return INTERRUPTED_CODE
         if any(note["state"] == NOT_UNDONE for note in self.lever_notes):
             return 4
@@ -91,12 +91,12 @@ class BenchMeasurements:
             return 0
         if self.ending is not None and self.ending.exit_code:
             return 1
-        return UNTRIED_CODE if self.ended_by == "never trained" else NothingRecorded.exit_code
+        return UNTRIED_CODE if self.ended_by == BenchEndedBy.NEVER_TRAINED else NothingRecorded.exit_code
 
     @property
     def came_untrained_to_its_end(self) -> bool:
         """Whether the script ended well, without a step that was seen."""
-        return self.ended_by == "never trained" and self.ending is not None and self.ending.exit_code == 0
+        return self.ended_by == BenchEndedBy.NEVER_TRAINED and self.ending is not None and self.ending.exit_code == 0
 
 
 class Stopped(Exception):
@@ -138,12 +138,12 @@ class BenchAct:
         except Stopped as end:
             measured.ended_by, measured.reason = end.ended_by, str(end)
         except KeyboardInterrupt:
-            measured.ended_by, measured.reason = "interrupted", "interrupted by Ctrl-C"
+            measured.ended_by, measured.reason = BenchEndedBy.INTERRUPTED, "interrupted by Ctrl-C"
         except Exception:
             raise
         except BaseException:
             # By a signal: nobody reads a report then, but its recording may be worth nothing.
-            measured.ended_by = "interrupted"
+            measured.ended_by = BenchEndedBy.INTERRUPTED
             raise
         finally:
             self._collect()
@@ -167,9 +167,9 @@ class BenchAct:
                 if enough or (progress.updates >= limits.few and trained_s >= limits.slow_s):
                     return _step_s(seen)
                 if trained_s > limits.slow_s + limits.still_s:
-                    raise Stopped("stood still", f"only {format_count(progress.updates, 'training step')} in {trained_s:.0f} s")
+                    raise Stopped(BenchEndedBy.STOOD_STILL, f"only {format_count(progress.updates, 'training step')} in {trained_s:.0f} s")
         except NeverTrained as error:
-            raise Stopped("never trained", str(error)) from error
+            raise Stopped(BenchEndedBy.NEVER_TRAINED, str(error)) from error
         raise self._ended(self._executor.poll())
 
     def _read_loader(self) -> None:
@@ -184,7 +184,7 @@ class BenchAct:
         told = NOTHING_READ if ends[0]["state"] == UNKNOWN else ends[0].get("reason")
         reasons = [told, *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
         if reason := next(filter(None, reasons), None):
-            raise Stopped("done", f"the loader cannot be measured: {reason}")
+            raise Stopped(BenchEndedBy.DONE, f"the loader cannot be measured: {reason}")
 
     def _tell_task(self, began_s: float) -> list[dict[str, Any]]:
         self._phase("loader", min((self._clock() - began_s) / self._loader_s, 1.0), self._doing())
@@ -233,7 +233,7 @@ class BenchAct:
             if len(steps.ns) > last:
                 last, last_s = len(steps.ns), at_s
             elif at_s - last_s > self._limits.still_s:
-                raise Stopped("stood still", f"no step in {self._limits.still_s:.0f} s")
+                raise Stopped(BenchEndedBy.STOOD_STILL, f"no step in {self._limits.still_s:.0f} s")
             self._phase(
                 "compute", (at_s - began_s) / budget_s, f"{format_count(last, 'step')}, with its own loader and cached batches in turn"
             )
@@ -260,15 +260,19 @@ class BenchAct:
             raise self._ended(progress)
         if self._clock() - began_s > limit_s:
             doing = self._doing()
-            raise Stopped("stood still", f"the loader was still being measured after {limit_s:.0f} s ({doing}); the rest was left out")
+            raise Stopped(
+                BenchEndedBy.STOOD_STILL, f"the loader was still being measured after {limit_s:.0f} s ({doing}); the rest was left out"
+            )
 
     def _ended(self, progress: Progress) -> Stopped:
         if progress.problem is not None:
-            return Stopped("stood still", progress.problem)
+            return Stopped(BenchEndedBy.STOOD_STILL, progress.problem)
         how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
         if not progress.updates:
-            return Stopped("never trained", f"the script ended{how} before its first training step{f'; {EMPTY_INPUT}' if how else ''}")
-        return Stopped("script ended", f"the script ended{how} after {format_count(progress.updates, 'training step')}")
+            return Stopped(
+                BenchEndedBy.NEVER_TRAINED, f"the script ended{how} before its first training step{f'; {EMPTY_INPUT}' if how else ''}"
+            )
+        return Stopped(BenchEndedBy.SCRIPT_ENDED, f"the script ended{how} after {format_count(progress.updates, 'training step')}")
 
     def _load(self) -> Load | None:
         """What others used of the machine while it was measured."""

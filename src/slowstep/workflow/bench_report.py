@@ -61,7 +61,7 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
     is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
     row: BenchRow = {
         "half": asked.what,
-        "ended_by": measured.ended_by,
+        "ended_by": str(measured.ended_by),
         "reason": measured.reason,
         "foreign_share": None if measured.load is None else measured.load.foreign_share,
         "sandbox": sandbox_row(measured.place),

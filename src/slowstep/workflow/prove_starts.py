@@ -7,18 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import SlowstepError
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending, Executor, surely_ended
-from slowstep.prove.experiment import (
-    BUDGET_SPENT,
-    CUT_SHORT,
-    INTERRUPTED,
-    NEVER_TRAINED,
-    NOT_TAKEN_UP,
-    SCRIPT_ENDED,
-    STOOD_STILL,
-    Experiment,
-    ScriptStart,
-)
+from slowstep.prove.experiment import Experiment, ScriptStart
 from slowstep.prove.first_updates import NeverTrained
 from slowstep.prove.later_start import LaterStart, NoTimeLeft, StartCost, drawn_anew, warmed_up
 from slowstep.prove.outcome import ExperimentOutcome, Interim
@@ -49,11 +40,10 @@ TOO_SLOW: Final = "was not warmed up when the budget was used up"
 NO_ROUND: Final = "ended before any lever was held against the training as it is"
 FAILED: Final = "ended with exit code {code}"
 HAD_TO_END: Final = "had to be ended ({problem})"
-# By `ExperimentOutcome.ended_by`.
 _OTHERWISE: Final = {
-    NEVER_TRAINED: "made no training step",
-    NOT_TAKEN_UP: "never began the tests",
-    STOOD_STILL: "made no more steps",
+    EndedBy.NEVER_TRAINED: "made no training step",
+    EndedBy.NOT_TAKEN_UP: "never began the tests",
+    EndedBy.STOOD_STILL: "made no more steps",
 }
 
 
@@ -70,7 +60,7 @@ class Reached:
     ending: Ending
     starts: tuple[ScriptStart, ...]
     goes_on: bool
-    ended_by: str = SCRIPT_ENDED
+    ended_by: EndedBy = EndedBy.SCRIPT_ENDED
     walked: Executor | None = None
     outcome: ExperimentOutcome | None = None
 
@@ -101,10 +91,10 @@ class LaterStarts:
             self._say_first(first, cost.worth_s(plan))
             while reached.goes_on:
                 if reached.left_s < cost.worth_s(plan):
-                    return replace(reached, goes_on=False, ended_by=BUDGET_SPENT)
+                    return replace(reached, goes_on=False, ended_by=EndedBy.BUDGET_SPENT)
                 reached = self._one(plan, cost, reached, budget_s)
         except KeyboardInterrupt:
-            return replace(reached, goes_on=False, ended_by=INTERRUPTED)
+            return replace(reached, goes_on=False, ended_by=EndedBy.INTERRUPTED)
         return reached
 
     def _say_first(self, first: Reached, worth_s: float) -> None:
@@ -121,7 +111,7 @@ class LaterStarts:
         try:
             later = LaterStart(self._make(number), before.rounds, own)
         except (SlowstepError, OSError) as error:
-            return self._come_to_nothing(None, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
+            return self._come_to_nothing(None, before, EndedBy.SCRIPT_ENDED, NOT_STARTED.format(error=error))
 
         def left_s() -> float:
             return before.left_s - (self._clock() - began_s)
@@ -138,13 +128,13 @@ class LaterStarts:
             later.start()
             is_warm = self._warm(later, cost, len(before.starts) + 1, left_s())
         except KeyboardInterrupt:
-            return self._come_to_nothing(later, before, INTERRUPTED, None)
+            return self._come_to_nothing(later, before, EndedBy.INTERRUPTED, None)
         except NoTimeLeft:
-            return self._come_to_nothing(later, before, BUDGET_SPENT, TOO_SLOW)
+            return self._come_to_nothing(later, before, EndedBy.BUDGET_SPENT, TOO_SLOW)
         except (SlowstepError, OSError, NeverTrained) as error:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
+            return self._come_to_nothing(later, before, EndedBy.SCRIPT_ENDED, NOT_STARTED.format(error=error))
         if not is_warm:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_WARM)
+            return self._come_to_nothing(later, before, EndedBy.SCRIPT_ENDED, NOT_WARM)
         return self._walked(later, before, left_s(), budget_s, cost)
 
     def _warm(self, executor: Executor, cost: StartCost, number: int, left_s: float) -> bool:
@@ -176,7 +166,7 @@ class LaterStarts:
             left_s=max(left_s - outcome.seconds, 0.0),
             ending=outcome.ending,
             starts=(*before.starts, start),
-            goes_on=(start.came_to_its_end and start.rounds > 0) or (outcome.ended_by == BUDGET_SPENT and share_s < left_s),
+            goes_on=(start.came_to_its_end and start.rounds > 0) or (outcome.ended_by == EndedBy.BUDGET_SPENT and share_s < left_s),
             ended_by=outcome.ended_by,
             walked=later,
             outcome=outcome,
@@ -188,10 +178,10 @@ class LaterStarts:
         why = why_the_last(outcome, gained)
         if why is not None:
             self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
-        came_to_its_end = outcome.ended_by == SCRIPT_ENDED and outcome.ending.exit_code == 0
+        came_to_its_end = outcome.ended_by == EndedBy.SCRIPT_ENDED and outcome.ending.exit_code == 0
         return ScriptStart(updates=later.poll().updates, rounds=gained, came_to_its_end=came_to_its_end, reason=why)
 
-    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
+    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: EndedBy, why: str | None) -> Reached:
         """A start that measured nothing, in which no lever was on: what was known before stands. None was made where `later` is None."""
         ending = None if later is None else surely_ended(later)
         if ending is not None and ending.problem:
@@ -201,7 +191,7 @@ class LaterStarts:
         if later is None or ending is None:
             start = ScriptStart(updates=0, rounds=0, came_to_its_end=False, reason=why)
             return replace(before, goes_on=False, ended_by=ended_by, starts=(*before.starts, start))
-        ended_by = INTERRUPTED if ending.interrupted else CUT_SHORT if ending.problem else ended_by
+        ended_by = EndedBy.INTERRUPTED if ending.interrupted else EndedBy.CUT_SHORT if ending.problem else ended_by
         start = ScriptStart(updates=later.updates, rounds=0, came_to_its_end=ending.exit_code == 0, reason=why)
         return replace(before, goes_on=False, ended_by=ended_by, ending=ending, starts=(*before.starts, start), walked=later)
 
@@ -209,9 +199,9 @@ class LaterStarts:
 def why_the_last(outcome: ExperimentOutcome, gained: int) -> str | None:
     """Why no start follows one that had so many rounds, as a clause; None where one may, or where the experiment ended as asked for."""
     ending = outcome.ending
-    if outcome.ended_by == CUT_SHORT:
+    if outcome.ended_by == EndedBy.CUT_SHORT:
         return HAD_TO_END.format(problem=ending.problem)
-    if outcome.ended_by != SCRIPT_ENDED:
+    if outcome.ended_by != EndedBy.SCRIPT_ENDED:
         return _OTHERWISE.get(outcome.ended_by)
     if ending.exit_code:
         return FAILED.format(code=ending.exit_code)
@@ -233,7 +223,7 @@ def reached_by_first(executor: Executor, plan: Plan, ending: Ending, left_s: flo
 
 def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending) -> bool:
     """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps."""
-    if experiment.ended_by != SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
+    if experiment.ended_by != EndedBy.SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
         return False
     return report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
 

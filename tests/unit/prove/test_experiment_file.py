@@ -5,6 +5,7 @@ import pytest
 from made_experiments import made_experiment, untried
 from slowstep.errors import UnreadableInput
 from slowstep.prove.choose import Choice
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.experiment import load, save
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -43,3 +44,11 @@ def test_a_newer_file_is_not_guessed_at(tmp_path):
 
     with pytest.raises(UnreadableInput, match="newer slowstep"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("ended_by", EndedBy)
+def test_how_it_ended_stands_in_its_file_as_the_report_says_it(tmp_path, ended_by):
+    save(made_experiment((), ended_by=ended_by), tmp_path)
+
+    assert f'"ended_by": "{ended_by}"' in (tmp_path / EXPERIMENT_FILE).read_text()
+    assert load(tmp_path).ended_by is ended_by
