@@ -25,14 +25,13 @@ from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
-# The verdict on a lever that spoils the training, however fast it makes it.
-NOT_FINITE: Final = "loss not finite"
 PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
 EXPERIMENT_NOT_TRUSTWORTHY: Final = HealthKind(
     "experiment-not-trustworthy",
@@ -56,10 +55,10 @@ SANDBOX_WRITES: Final = HealthKind(
 UNUSUAL_SANDBOX_WRITES: Final = replace(SANDBOX_WRITES, severity="notice")
 LEVER_NOT_UNDONE: Final = HealthKind("lever-not-undone", "error", "{lever}: {reason}; test the other levers without it (--levers)")
 _HELD_BACK: Final = {
-    "load": ("refuted",),
-    "seldom": ("refuted", "cannot distinguish"),
-    "long steps": ("refuted", "cannot distinguish"),
-    "kept": ("cannot distinguish",),
+    "load": (GainVerdict.REFUTED,),
+    "seldom": (GainVerdict.REFUTED, GainVerdict.OPEN),
+    "long steps": (GainVerdict.REFUTED, GainVerdict.OPEN),
+    "kept": (GainVerdict.OPEN,),
 }
 _NOTHING: ExperimentRow = {
     "lever": None,
@@ -137,16 +136,17 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     row |= {"why": result.why}
     if judgement is None:
         # What it gained until it was given up.
-        return row | {"gain": row["corrected"] if row["used"] == "corrected" else row["wall"], "verdict": NOT_FINITE if spoils else None}
+        gain = row["corrected"] if row["used"] == "corrected" else row["wall"]
+        return row | {"gain": gain, "verdict": GainVerdict.NOT_FINITE if spoils else None}
     low = None if row["predicted"] is None else row["predicted"]["low"]
-    verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    verdict = GainVerdict.NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval)}
     # Below what a gain would not show is as little known where what would show it came too seldom.
     if verdict in _HELD_BACK.get(result.held_back or "", ()):
         reason = "; ".join(filter(None, (result.reason, result.withheld)))
-        row |= {"verdict": "cannot distinguish", "held_back": result.held_back, "reason": reason}
+        row |= {"verdict": GainVerdict.OPEN, "held_back": result.held_back, "reason": reason}
     else:
-        is_known = verdict == "cannot distinguish" and judgement.seen_from < 100
+        is_known = verdict == GainVerdict.OPEN and judgement.seen_from < 100
         row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
     return row
 
@@ -226,7 +226,7 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
 def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
     row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
-    return row | {"verdict": NOT_FINITE} if fault.spoils else row
+    return row | {"verdict": GainVerdict.NOT_FINITE} if fault.spoils else row
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
@@ -244,7 +244,9 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredRow] | None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] != "measured" or row["verdict"] == NOT_FINITE:
+    if row["role"] != "fix" or rule is None or rule not in findings:
+        return None
+    if row["state"] != "measured" or row["verdict"] == GainVerdict.NOT_FINITE:
         return None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return None
@@ -256,7 +258,8 @@ def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
 
     Rules predict nothing of advice, whose levers are tried all the same.
     """
-    gains = [(row["gain"]["value"], row["rule"]) for row in rows if row["role"] == "fix" and row["verdict"] == "proved" and row["gain"]]
+    proved = [row for row in rows if row["role"] == "fix" and row["verdict"] == GainVerdict.PROVED]
+    gains = [(row["gain"]["value"], row["rule"]) for row in proved if row["gain"]]
     value, rule = max(gains, default=(0.0, None))
     if value < BOTTLENECK_PREDICTED:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from slowstep.document.bench import SandboxRow
+from slowstep.prove.stats.verdicts import GainVerdict
 
 
 class IntervalRow(TypedDict):
@@ -113,7 +114,7 @@ class ExperimentRow(TypedDict):
     corrected: IntervalRow | None
     used: Literal["wall", "corrected"] | None
     why: str | None
-    verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound", "loss not finite"] | None
+    verdict: GainVerdict | None
     held_back: Literal["load", "seldom", "long steps", "kept"] | None
     below: float | None
     rounds: int

@@ -12,6 +12,7 @@ from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longes
 from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
 from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.prove.whole_run import WholeRunLimits
 from slowstep.record.experiment.lever import NUMERICS, ORDER
 from slowstep.record.launching.command import Command
@@ -88,4 +89,4 @@ def longest_check(budget_s: float) -> str:
 
 def _is_worth_it(row: dict[str, Any]) -> bool:
     """Whether a lever changes numbers alone and may gain something."""
-    return changes_numbers_alone(row["changes"]) and row["state"] == "measured" and row["verdict"] != "refuted"
+    return changes_numbers_alone(row["changes"]) and row["state"] == "measured" and row["verdict"] != GainVerdict.REFUTED

@@ -16,12 +16,13 @@ from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS, FIRST
 from slowstep.prove.stats.effects import seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import Interval
-from slowstep.prove.stats.judging import WORTH, ArmFigures, GainVerdict, Judgement, is_trustworthy, judge_all, refuted_under
+from slowstep.prove.stats.judging import WORTH, ArmFigures, Judgement, is_trustworthy, judge_all, refuted_under
 from slowstep.prove.stats.kept import KEPT, KEPT_EACH, WithKept, kept_share, with_kept
 from slowstep.prove.stats.long_steps import LongSteps
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.record.experiment.lever import DEMAND, Lever
 from slowstep.units import format_duration, format_ratio, format_share
 
@@ -179,13 +180,14 @@ def _faults(experiment: Experiment) -> list[ArmNote]:
     ]
 
 
-def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainVerdict | Literal["upper bound"]:
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainVerdict:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
     """
-    if judgement.verdict == "proved" and (judgement.interval.high >= refuted_under(predicted_low) or not judgement.may_refute):
-        return "upper bound"
-    return "refuted" if judgement.verdict == "proved" else judgement.verdict
+    if judgement.verdict != GainVerdict.PROVED:
+        return judgement.verdict
+    is_enough = judgement.interval.high >= refuted_under(predicted_low) or not judgement.may_refute
+    return GainVerdict.UPPER_BOUND if is_enough else GainVerdict.REFUTED
 
 
 def _result(

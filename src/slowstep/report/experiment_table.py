@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.stats.design import FEWEST_PAIRS, FEWEST_STARTS, MIN_ROUNDS
+from slowstep.prove.stats.verdicts import SETTLED, GainVerdict
 from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
@@ -36,7 +37,11 @@ _INDENT: Final = 2
 _KNOWN_WITHIN: Final = 2.0
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
-_VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
+_VERDICT_STYLE: Final[dict[str, str]] = {
+    GainVerdict.PROVED: "bold green",
+    GainVerdict.REFUTED: "bold red",
+    GainVerdict.UPPER_BOUND: "bold",
+}
 _ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "another change for {}"}
 _BATCH_SIZE: Final = "batch-size="
 _SWAP: Final = "swap="
@@ -88,7 +93,7 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
 def draw_proofs(canvas: Canvas, report: Report) -> None:
     """Say below the verdict which of the findings were proved and refuted, a line each."""
     for row in report["experiments"]:
-        if row["role"] == "fix" and row["verdict"] in ("proved", "refuted"):
+        if row["role"] == "fix" and row["verdict"] in SETTLED:
             # The gain is what this line is for: a long lever has a line of its own, and only it is cut.
             lever = canvas.cut(f" by {row['lever']}", canvas.width - 2)
             shown = f" {row['rule']}: {_interval(row['gain'])}"
@@ -188,7 +193,7 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
     if row["state"] != "measured" and row["gain"] is not None:
         said.append(f"it gained until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
-    if row["verdict"] == "cannot distinguish":
+    if row["verdict"] == GainVerdict.OPEN:
         said += _why_open(row)
     if (which := _which_loader(row["facts"])) is not None:
         said.append(which)
@@ -271,7 +276,7 @@ def _is_known(row: ExperimentRow) -> bool:
     gain = row["gain"] if row["lever"] is not None and row["state"] == "measured" else None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return False
-    if row["verdict"] != "proved" and row["rounds"] < _fewest_rounds(row):
+    if row["verdict"] != GainVerdict.PROVED and row["rounds"] < _fewest_rounds(row):
         return False
     return bool(gain["high"] < _KNOWN_WITHIN**2 * gain["low"])
 

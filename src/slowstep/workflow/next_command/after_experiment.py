@@ -13,6 +13,7 @@ from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.units import format_about
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
@@ -167,17 +168,18 @@ def _needs_more(report: ReportDict) -> bool:
     # What others have of the machine, no more rounds take from them; nor do steps become more frequent, nor does a lever leave less.
     rows = [row for row in rows if row["held_back"] not in ("load", "long steps", "kept")]
     verdicts = {row["verdict"] for row in rows}
-    is_short = verdicts <= {"cannot distinguish", None} and any(
+    is_short = verdicts <= {GainVerdict.OPEN, None} and any(
         row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ENDED_BEFORE_ALL) for row in rows
     )
-    is_open = "cannot distinguish" in verdicts and "proved" not in verdicts and _stub_that_bounds(rows) is None
+    is_open = GainVerdict.OPEN in verdicts and GainVerdict.PROVED not in verdicts and _stub_that_bounds(rows) is None
     return facts["trustworthy"] is False or is_short or is_open
 
 
 def _waits_for_cores(report: ReportDict) -> bool:
     """Whether all that is left open is what levers gain on a machine that others leave alone."""
     rows = _lever_rows(report)
-    return any(row["held_back"] == "load" for row in rows) and not any(row["verdict"] in ("proved", "upper bound") for row in rows)
+    gains = {GainVerdict.PROVED, GainVerdict.UPPER_BOUND} & {row["verdict"] for row in rows}
+    return not gains and any(row["held_back"] == "load" for row in rows)
 
 
 def ended_untried(report: ReportDict) -> bool:
@@ -189,14 +191,14 @@ def ended_untried(report: ReportDict) -> bool:
 def _to_make_faster(report: ReportDict) -> str | None:
     """The function (MODULE:FUNCTION) whose faster code is the fix, where nothing is proved and it is known what none of it would gain."""
     rows = _lever_rows(report)
-    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
+    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == GainVerdict.PROVED for row in rows):
         return None
     return _stub_that_bounds(rows)
 
 
 def _stub_that_bounds(rows: list[ExperimentRow]) -> str | None:
     """The function (MODULE:FUNCTION) of which it is known what none of it would gain, whatever other levers leave open."""
-    bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
+    bounds = (row["lever"] or "" for row in rows if row["verdict"] == GainVerdict.UPPER_BOUND)
     return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
 
 
