@@ -78,3 +78,7 @@ class Reason:
     def of(self, *wordings: Wording) -> bool:
         """Whether it is of one of these kinds, or has such a part."""
         return self.wording in wordings or any(isinstance(value, Reason) and value.of(*wordings) for _, value in self.pairs)
+
+
+# What somebody else said: a lever inside the training, a framework, the system. It is shown as it was said.
+SAID: Final = Wording("said", "{said}")

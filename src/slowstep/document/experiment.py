@@ -9,23 +9,34 @@ from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow, OutcomeRow, StartRow
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, HeldBack, IntervalRow, OutcomeRow, StartRow
 from slowstep.document.finding_rows import MeasuredRow
 from slowstep.document.proved import outcome_row
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind
+from slowstep.prove.arm_levers import LOADED, STOLEN
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
 from slowstep.prove.recorded import Recorded
-from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
+from slowstep.prove.results import (
+    KEPT_FIRST,
+    LONG_STEPS,
+    OWN_LONG_STEPS,
+    SELDOM,
+    ExperimentResults,
+    Result,
+    find_results,
+    verdict_on_bound,
+)
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.reason_words import sentence
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
@@ -54,11 +65,16 @@ SANDBOX_WRITES: Final = HealthKind(
 )
 UNUSUAL_SANDBOX_WRITES: Final = replace(SANDBOX_WRITES, severity="notice")
 LEVER_NOT_UNDONE: Final = HealthKind("lever-not-undone", "error", "{lever}: {reason}; test the other levers without it (--levers)")
-_HELD_BACK: Final = {
-    "load": (GainVerdict.REFUTED,),
-    "seldom": (GainVerdict.REFUTED, GainVerdict.OPEN),
-    "long steps": (GainVerdict.REFUTED, GainVerdict.OPEN),
-    "kept": (GainVerdict.OPEN,),
+_UNSEEN: Final = (GainVerdict.REFUTED, GainVerdict.OPEN)
+# What the report calls each reason to hold a verdict back, and which verdicts it holds back. Below what a gain would not show is as little
+# known where what would show it came too seldom.
+_HELD_BACK: Final[dict[str, tuple[HeldBack, tuple[GainVerdict, ...]]]] = {
+    LOADED.code: ("load", (GainVerdict.REFUTED,)),
+    STOLEN.code: ("load", (GainVerdict.REFUTED,)),
+    SELDOM.code: ("seldom", _UNSEEN),
+    OWN_LONG_STEPS.code: ("seldom", _UNSEEN),
+    LONG_STEPS.code: ("long steps", _UNSEEN),
+    KEPT_FIRST.code: ("kept", (GainVerdict.OPEN,)),
 }
 _NOTHING: ExperimentRow = {
     "lever": None,
@@ -124,7 +140,7 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     row: ExperimentRow = {
         **_choice_row(choice, findings),
         "state": result.state,
-        "reason": result.reason,
+        "reason": _words(result.reason),
         "effect": result.effect,
         "facts": dict(result.facts),
         "changes": list(result.changes),
@@ -133,7 +149,7 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     }
     spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
     row |= _of_runs(result.repeated) if result.repeated is not None else _of_blocks(found) if found is not None else {}
-    row |= {"why": result.why}
+    row |= {"why": _words(result.why)}
     if judgement is None:
         # What it gained until it was given up.
         gain = row["corrected"] if row["used"] == "corrected" else row["wall"]
@@ -141,14 +157,17 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = GainVerdict.NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval)}
-    # Below what a gain would not show is as little known where what would show it came too seldom.
-    if verdict in _HELD_BACK.get(result.held_back or "", ()):
-        reason = "; ".join(filter(None, (result.reason, result.withheld)))
-        row |= {"verdict": GainVerdict.OPEN, "held_back": result.held_back, "reason": reason}
+    held_back, held = (None, ()) if result.held_back is None else _HELD_BACK[result.held_back.code]
+    if verdict in held:
+        row |= {"verdict": GainVerdict.OPEN, "held_back": held_back, "reason": _words(result.reason, result.held_back)}
     else:
         is_known = verdict == GainVerdict.OPEN and judgement.seen_from < 100
         row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
     return row
+
+
+def _words(*reasons: Reason | None) -> str | None:
+    return "; ".join(sentence(reason) for reason in reasons if reason is not None) or None
 
 
 def _of_blocks(found: Estimate) -> Any:

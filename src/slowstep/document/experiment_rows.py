@@ -7,6 +7,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 from slowstep.document.bench import SandboxRow
 from slowstep.prove.stats.verdicts import GainVerdict
 
+HeldBack = Literal["load", "seldom", "long steps", "kept"]
+
 
 class IntervalRow(TypedDict):
     """A factor of throughput with its interval; an end that could not be told is None."""
@@ -115,7 +117,7 @@ class ExperimentRow(TypedDict):
     used: Literal["wall", "corrected"] | None
     why: str | None
     verdict: GainVerdict | None
-    held_back: Literal["load", "seldom", "long steps", "kept"] | None
+    held_back: HeldBack | None
     below: float | None
     rounds: int
     steps: int
