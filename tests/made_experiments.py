@@ -13,6 +13,7 @@ from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import Experiment, SandboxPlace, save
 from slowstep.prove.stats.design import make_plan
 from slowstep.prove.stats.plan import Arm, Plan, spec_text
+from slowstep.reasons import SAID
 from slowstep.record.writing import format as fmt
 
 OVERLAY = SandboxPlace(kind="overlay", claims="no file changed", write_ratio=0.9)
@@ -107,7 +108,7 @@ def write_steps(
 
 def untried(rule: str, reason: str) -> Untried:
     """A finding that nothing tries."""
-    return Untried(rule=rule, lever=None, reason=reason)
+    return Untried(rule=rule, lever=None, reason=SAID(said=reason))
 
 
 def _whole(path: Path) -> int:

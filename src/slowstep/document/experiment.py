@@ -244,13 +244,13 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
 
 def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
-    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
+    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": _words(fault.reason)}
     return row | {"verdict": GainVerdict.NOT_FINITE} if fault.spoils else row
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
     predicted = _predicted(untried.rule, findings)
-    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": untried.reason, "predicted": predicted}
+    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": _words(untried.reason), "predicted": predicted}
 
 
 def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
@@ -289,7 +289,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
     place = experiment.place
     reached = None if results is None else results.reached
     starts: list[StartRow] = [
-        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end, "reason": start.reason}
+        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end, "reason": _words(start.reason)}
         for start in experiment.starts
     ]
     facts: ExperimentFacts = {

@@ -14,6 +14,7 @@ from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.prove.whole_run import WholeRunLimits
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.lever import NUMERICS, ORDER
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
@@ -73,7 +74,7 @@ class NumericsCheck:
         )
         if done.numerics is None:
             how = "not" if done.state == "idle" else "could not be"
-            return {"says": f"losses {how} compared: {done.reason or done.state}"}
+            return {"says": f"losses {how} compared: {done.state if done.reason is None else sentence(done.reason)}"}
         return done.numerics.as_row()
 
 

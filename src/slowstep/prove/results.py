@@ -283,7 +283,7 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     state: ArmState
     reason: Reason | None
     if arm.gone is not None:
-        state, reason = arm.gone["state"], SAID(said=str(arm.gone.get("reason")))
+        state, reason = arm.gone["state"], _told(arm.gone.get("reason"))
     else:
         state, reason = ("unmeasured", arm.in_vain) if arm.estimate is None else ("measured", None)
     if arm.runs is None:
@@ -293,6 +293,11 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     if arm.runs.state == "unmeasured":
         return state, NO_RUNS(reason=reason, why=arm.runs.reason)
     return arm.runs.state, NOR_IN_RUNS(reason=reason, why=arm.runs.reason)
+
+
+def _told(reason: Any) -> Reason:
+    """What a lever noted in words of its own, or what was noted of it."""
+    return reason if isinstance(reason, Reason) else SAID(said=str(reason))
 
 
 def _held_back(arm: _TriedArm) -> Reason | None:

@@ -26,6 +26,7 @@ from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, ma
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
@@ -218,7 +219,7 @@ class ProveAct:
         # Of the last start alone: what an earlier one noted of a lever is of other steps.
         faults = find_faults(self._experiment.choices, self._walked.notes("arm"), self._walked.notes("lever"), ending)
         for fault in faults:
-            self._say(f"{fault.choice.name}: {fault.reason}")
+            self._say(f"{fault.choice.name}: {sentence(fault.reason)}")
         if faults:
             self._keep(
                 faults=(*self._experiment.faults, *faults), ended_by=EndedBy.LEVER_ENDED if cause_of(ending) else self._experiment.ended_by
