@@ -29,9 +29,10 @@ from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
 from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, dearest
 from slowstep.prove.stats.figures import Figure
+from slowstep.reason_words import sentence
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
-from slowstep.workflow.bench_sentences import whole_sentence
+from slowstep.workflow.bench_reasons import of_whole
 
 _MB: Final = 1e6
 # From so few blocks that an interval reaches to nothing, or an inverse to everything, that end tells nothing: own choice, under what any
@@ -216,5 +217,5 @@ def whole_row(whole: Whole, over: Whole) -> WholeRow:
         "receiving_ms_per_sample": whole.receiving_ms,
         "log_error": whole.log_error,
         "agrees": whole.agrees,
-        "sentence": whole_sentence(whole),
+        "sentence": sentence(of_whole(whole)),
     }
