@@ -304,7 +304,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "exit_code": experiment.exit_code,
         "problem": experiment.problem,
         "trustworthy": None if results is None else results.trustworthy,
-        "distrust": None if results is None else _distrust(results),
+        "distrust": None if results is None else _words(*results.distrust),
         "foreign_share": None if recorded is None else recorded.foreign_share,
         "busy": recorded is not None and is_busy(recorded.foreign_share),
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
@@ -325,19 +325,6 @@ def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str
         return experiment.options
     left = [choice.name for choice in experiment.choices if choice.name not in ended]
     return ("--levers", ",".join(left)) if left else ()
-
-
-def _distrust(results: ExperimentResults) -> str | None:
-    """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
-    reasons = []
-    if results.control_holds is False:
-        reasons.append("the control, which has no lever, seemed to change the speed, so the gains may be chance too")
-    if results.not_undone:
-        names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
-        reasons.append(f"{names} could not be undone, so what was measured afterwards is another training")
-    if results.runs_differ:
-        reasons.append("whole runs without a lever differed from each other")
-    return "; ".join(reasons) or None
 
 
 def _doubts(experiment: Experiment, results: ExperimentResults | None) -> Iterator[Health]:

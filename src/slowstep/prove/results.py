@@ -66,6 +66,13 @@ UNCORRECTED: Final = Wording(
 )
 RERUNS: Final = Wording("whole-runs", "whole runs are compared by wall time")
 
+# Why no gain is to be trusted.
+CONTROL_CHANGED: Final = Wording(
+    "control-changed", "the control, which has no lever, seemed to change the speed, so the gains may be chance too"
+)
+LEFT_CHANGED: Final = Wording("left-changed", "{levers} could not be undone, so what was measured afterwards is another training")
+RUNS_DIFFER: Final = Wording("runs-differ", "whole runs without a lever differed from each other")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
@@ -115,10 +122,22 @@ class ExperimentResults:
         return None if self.control is None else is_trustworthy(self.control)
 
     @property
+    def distrust(self) -> tuple[Reason, ...]:
+        """Why the gains are not to be trusted; empty where nothing was seen against them."""
+        reasons = []
+        if self.control_holds is False:
+            reasons.append(CONTROL_CHANGED())
+        if self.not_undone:
+            # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
+            reasons.append(LEFT_CHANGED(levers=", ".join(dict.fromkeys(str(note.get("name")) for note in self.not_undone))))
+        if self.runs_differ:
+            reasons.append(RUNS_DIFFER())
+        return tuple(reasons)
+
+    @property
     def trustworthy(self) -> bool | None:
         """Whether the gains are those of the levers; None where nothing speaks for it or against it."""
-        # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
-        return False if self.not_undone or self.runs_differ else self.control_holds
+        return False if self.distrust else self.control_holds
 
     @property
     def reached(self) -> float | None:

@@ -13,6 +13,7 @@ from slowstep.prove.choose import Choice
 from slowstep.prove.lever_faults import OUT_OF_MEMORY, LeverFault
 from slowstep.prove.results import (
     ENDED,
+    LEFT_CHANGED,
     NO_EFFECT,
     NO_RUNS,
     NOR_IN_RUNS,
@@ -20,9 +21,11 @@ from slowstep.prove.results import (
     ONLY_WALL,
     OWN_DEMAND,
     RERUNS,
+    RUNS_DIFFER,
     SELDOM,
     UNCORRECTED,
     UNKNOWN_LOAD,
+    ExperimentResults,
     Result,
     find_results,
 )
@@ -136,6 +139,21 @@ def test_why_a_lever_could_not_be_switched_is_told_whatever_its_runs_say(runs: R
     assert (found.state, found.reason) == (state, reason)
     assert (found.repeated is None) == (state != "measured")
     assert found.why == (RERUNS() if state == "measured" else None)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "codes"),
+    [
+        ({}, []),
+        ({"not_undone": ({"name": "a"}, {"name": "b"}, {"name": "a"})}, [LEFT_CHANGED(levers="a, b")]),
+        ({"not_undone": ({"name": "a"},), "runs_differ": True}, [LEFT_CHANGED(levers="a"), RUNS_DIFFER()]),
+    ],
+)
+def test_gains_are_not_trusted_for_reasons_that_are_told(doubts: dict[str, Any], codes: list[Reason]):
+    found = ExperimentResults(control=None, results=(), **doubts)
+
+    assert [*found.distrust] == codes
+    assert found.trustworthy is (False if codes else None)
 
 
 def test_what_the_script_died_of_is_told_by_its_own_reason():
