@@ -200,7 +200,7 @@ def sweep_row(points: Sequence[Point], waiting: Callable[[Point], float]) -> Swe
 def bound_row(bound: Bound) -> BoundRow:
     """The verdict."""
     evidence = [{"name": r.name, "value": r.value, "unit": r.unit, "threshold": r.threshold, "source": r.source} for r in bound.rows]
-    return {"kind": bound.kind, "sentence": bound.sentence, "evidence": evidence}  # type: ignore[typeddict-item]
+    return {"kind": bound.kind, "sentence": sentence(bound.reason), "evidence": evidence}  # type: ignore[typeddict-item]
 
 
 def whole_row(whole: Whole, over: Whole) -> WholeRow:
