@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from slowstep.prove.seen_callbacks import CALLBACKS_OFF, callbacks_seen, steers
-from slowstep.prove.stats.plan import Arm, parse_spec, spec_text
+from slowstep.prove.stats.plan import Arm
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 
 MAIN: Final = "__main__"
 _OF_FUNCTIONS: Final = ("stub", "swap")
@@ -70,7 +71,7 @@ class Choice:
     @property
     def name(self) -> str:
         """The lever as it is written on the command line."""
-        return spec_text(self.spec)
+        return str(self.spec)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,9 +120,9 @@ def choose_asked(specs: Sequence[LeverSpec], report: ReportRow, levers: Mapping[
     for spec in (each for wanted, _ in one_by_one for each in wanted):
         found = _matching(spec, named, report["run"], levers[spec.name], mains)
         # Asked for by two names it is one lever.
-        choices |= {spec_text(canonical(choice.spec, mains)): choice for choice in found}
+        choices |= {str(canonical(choice.spec, mains)): choice for choice in found}
         if not found:
-            untried.append(Untried(rule=None, lever=spec_text(spec), reason=NO_VALUE()))
+            untried.append(Untried(rule=None, lever=str(spec), reason=NO_VALUE()))
     left = _without(report["findings"], choices.values(), NOT_ASKED())
     return Chosen(choices=tuple(choices.values()), untried=(*untried, *left))
 
@@ -163,7 +164,7 @@ def _one_by_one(spec: LeverSpec, report: ReportRow) -> tuple[list[LeverSpec], li
     if not each:
         return [spec], []
     steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING()) for name in seen if steers(name)]
-    left = [Untried(rule=None, lever=spec_text(one), reason=NO_ROOM_ONE_BY_ONE()) for one in each[MOST_CHOSEN:]]
+    left = [Untried(rule=None, lever=str(one), reason=NO_ROOM_ONE_BY_ONE()) for one in each[MOST_CHOSEN:]]
     return each[:MOST_CHOSEN], [*left, *steering]
 
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.prove.whole_run import WholeRunLimits
 from slowstep.reason_words import sentence
 from slowstep.record.experiment.lever import NUMERICS, ORDER
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 

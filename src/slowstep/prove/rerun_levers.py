@@ -12,11 +12,11 @@ from slowstep.errors import SlowstepError
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import WARMUP_SHARE, rerun, seconds_needed
 from slowstep.prove.stats.design import FEWEST_PAIRS
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.step_pace import find_pace
 from slowstep.prove.whole_run import RunRequest, WholeRunLimits
 from slowstep.reasons import SAID, Reason, Wording
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 

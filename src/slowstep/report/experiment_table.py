@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.stats.design import FEWEST_PAIRS, FEWEST_STARTS, MIN_ROUNDS
 from slowstep.prove.stats.verdicts import SETTLED, GainVerdict
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
@@ -43,8 +44,8 @@ _VERDICT_STYLE: Final[dict[str, str]] = {
     GainVerdict.UPPER_BOUND: "bold",
 }
 _ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "another change for {}"}
-_BATCH_SIZE: Final = "batch-size="
-_SWAP: Final = "swap="
+_BATCH_SIZE: Final = "batch-size"
+_SWAP: Final = "swap"
 # The allocator of a process gives little back to the system, so what larger batches took before is in the peak of smaller ones.
 _PEAK_OF: Final = {
     "process": " (memory of the whole process: of the current size before anything was tested, of the other with what earlier tests left)",
@@ -162,8 +163,8 @@ def _draw_said(canvas: Canvas, said: list[str]) -> None:
 
 def _sizes(row: ExperimentRow) -> list[str]:
     """Of another batch size: throughput and peak of memory, with it and as it is."""
-    lever, throughput, facts = row["lever"] or "", row["throughput"], row["facts"]
-    if not lever.startswith(_BATCH_SIZE) or throughput is None:
+    lever, throughput, facts = parse_spec(row["lever"] or ""), row["throughput"], row["facts"]
+    if lever.name != _BATCH_SIZE or throughput is None:
         return []
 
     def one(name: str, per_s: float, peak: float | None) -> str:
@@ -171,14 +172,14 @@ def _sizes(row: ExperimentRow) -> list[str]:
 
     own = facts.get("own_batch_size")
     whose = _PEAK_OF.get(facts.get("peak_of", ""), "")
-    of_size = one(f"batches of {lever.removeprefix(_BATCH_SIZE)}", throughput["per_s"], facts.get("peak_bytes"))
+    of_size = one(f"batches of {lever.value}", throughput["per_s"], facts.get("peak_bytes"))
     as_is = one("current" if own is None else f"of {own}, current", throughput["as_is_per_s"], facts.get("own_peak_bytes"))
     return [f"{of_size}; {as_is}{whose}"]
 
 
 def _for(row: ExperimentRow) -> str:
     """What its gain says of the finding that it was tried for."""
-    if row["role"] == "other" and (row["lever"] or "").startswith(_SWAP):
+    if row["role"] == "other" and parse_spec(row["lever"] or "").name == _SWAP:
         return f"an alternative to the function of {row['rule']}, as measured"
     return _ROLE[row["role"]].format(row["rule"])
 

@@ -18,8 +18,8 @@ from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis import lever_specs
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
+from slowstep.record.experiment.lever_text import parse_spec
 
 Measured = dict[str, Any]
 CALLBACK, SAVE = function_part("output", "save_mask_images", "train.py", 80), Part("store", PartKind.SAVE, "torch.save")

@@ -23,9 +23,9 @@ from slowstep.prove.choose import (
     script_names,
 )
 from slowstep.prove.lever_check import check
-from slowstep.prove.stats.plan import parse_spec, spec_text
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 
 
 def lever(name: str, **more: Any) -> Lever:
@@ -256,7 +256,7 @@ def test_the_levers_of_the_package_are_known():
     levers = known_levers()
 
     assert "mock-loader" in levers
-    assert all(spec_text(LeverSpec(name=name)) == name for name in levers)
+    assert all(str(LeverSpec(name=name)) == name for name in levers)
 
 
 def test_where_findings_name_nothing_what_would_tell_is_tried():

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from slowstep.prove import reruns
-from slowstep.prove.stats.plan import Plan, parse_spec
+from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.whole_run import FEW_SEEN, NEVER_READY, OWN_END, RunRequest, WholeRunLimits, run_once
 from slowstep.reasons import SAID
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.writing import format as fmt
 
 LEVER = parse_spec("autocast=bf16")

@@ -18,10 +18,10 @@ from slowstep.document.validity import validate
 from slowstep.prove.choose import Choice, Role
 from slowstep.prove.experiment import Experiment, save
 from slowstep.prove.lever_faults import LeverFault
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
 from slowstep.reasons import SAID
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried

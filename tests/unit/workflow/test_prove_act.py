@@ -18,11 +18,11 @@ from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import SandboxPlace, load
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.reason_words import sentence
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.report.terminal import show

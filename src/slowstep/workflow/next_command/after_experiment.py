@@ -12,14 +12,14 @@ from slowstep.document.proved import largest_proved
 from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]
-STUB = "stub="
+STUB = "stub"
 SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
@@ -198,8 +198,8 @@ def _to_make_faster(report: ReportDict) -> str | None:
 
 def _stub_that_bounds(rows: list[ExperimentRow]) -> str | None:
     """The function (MODULE:FUNCTION) of which it is known what none of it would gain, whatever other levers leave open."""
-    bounds = (row["lever"] or "" for row in rows if row["verdict"] == GainVerdict.UPPER_BOUND)
-    return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
+    bounds = (parse_spec(str(row["lever"])) for row in rows if row["verdict"] == GainVerdict.UPPER_BOUND)
+    return next((lever.value for lever in bounds if lever.name == STUB), None)
 
 
 def _faster(function: str) -> str:
