@@ -157,13 +157,18 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = GainVerdict.NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval)}
-    held_back, held = (None, ()) if result.held_back is None else _HELD_BACK[result.held_back.code]
+    held_back, held = _held_back(result)
     if verdict in held:
         row |= {"verdict": GainVerdict.OPEN, "held_back": held_back, "reason": _words(result.reason, result.held_back)}
     else:
         is_known = verdict == GainVerdict.OPEN and judgement.seen_from < 100
         row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
     return row
+
+
+def _held_back(result: Result) -> tuple[HeldBack | None, tuple[GainVerdict, ...]]:
+    """Why a verdict is held back, as the report calls it, and which ones are."""
+    return (None, ()) if result.held_back is None else _HELD_BACK[result.held_back.code]
 
 
 def _words(*reasons: Reason | None) -> str | None:

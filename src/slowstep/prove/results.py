@@ -303,8 +303,10 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     reason: Reason | None
     if arm.gone is not None:
         state, reason = arm.gone["state"], _told(arm.gone.get("reason"))
+    elif arm.estimate is None:
+        state, reason = "unmeasured", arm.in_vain
     else:
-        state, reason = ("unmeasured", arm.in_vain) if arm.estimate is None else ("measured", None)
+        state, reason = "measured", None
     if arm.runs is None:
         return state, reason
     if arm.runs.state == "measured":
