@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recorded import Ran, Record, Server, make_folder, run_script
-from slowstep.prove.stats.plan import Arm, Plan, parse_spec
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.writing import format as fmt
 
 # Two linear layers on random numbers; what a test wants to know of a step it prints in `look`.

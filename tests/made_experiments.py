@@ -12,7 +12,8 @@ from made_recordings import MS, TRAINER_THREAD
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import Experiment, SandboxPlace, save
 from slowstep.prove.stats.design import make_plan
-from slowstep.prove.stats.plan import Arm, Plan, spec_text
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.reasons import SAID
 from slowstep.record.writing import format as fmt
 
 OVERLAY = SandboxPlace(kind="overlay", claims="no file changed", write_ratio=0.9)
@@ -27,7 +28,7 @@ def made_experiment(choices: tuple[Choice, ...], **more: Any) -> Experiment:
 
 def made_plan(choices: tuple[Choice, ...], *, seed: int = 1, step_ms: float = 20.0) -> Plan:
     """The plan that tries them."""
-    arms = tuple(Arm(name=spec_text(choice.spec), levers=(choice.spec,)) for choice in choices)
+    arms = tuple(Arm(name=str(choice.spec), levers=(choice.spec,)) for choice in choices)
     return make_plan(arms, seed=seed, step_ms=step_ms, budget_s=20.0)
 
 
@@ -107,7 +108,7 @@ def write_steps(
 
 def untried(rule: str, reason: str) -> Untried:
     """A finding that nothing tries."""
-    return Untried(rule=rule, lever=None, reason=reason)
+    return Untried(rule=rule, lever=None, reason=SAID(said=reason))
 
 
 def _whole(path: Path) -> int:

@@ -19,8 +19,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from recorded import make_folder
-from slowstep.prove.stats.plan import Arm, Plan, parse_spec
+from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.injection.install_hooks import attach, detach
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing import format as contract

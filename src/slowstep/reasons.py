@@ -27,11 +27,7 @@ OF_STAGE: Final = "stage"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A kind of reason: its code, and the template of its words, which names the values that it takes. Called, it is a reason.
-
-    Raises TypeError where it is called without one of its values, with one that it does not name, or with no number where one is written:
-    here a rule fails alone, and in the report all of it would.
-    """
+    """A kind of reason: its code, and the template of its words, which names the values that it takes. Called, it is a reason."""
 
     code: str
     template: str
@@ -43,14 +39,6 @@ class Wording:
 
     def __call__(self, **values: Value) -> Reason:
         """A reason of this kind."""
-        fields = list(self.fields)
-        names = {name for name, _ in fields}
-        if missing := sorted(names - values.keys()):
-            raise TypeError(f"reason {self.code!r} lacks {', '.join(missing)}")
-        if unknown := sorted(values.keys() - names):
-            raise TypeError(f"reason {self.code!r} has no {', '.join(unknown)}")
-        if wrong := [name for name, how in fields if how and not _can_be_written(values[name], how)]:
-            raise TypeError(f"reason {self.code!r} needs numbers for {', '.join(wrong)}, or names where these are stages")
         return Reason(self.code, tuple(sorted(values.items())), self)
 
 
@@ -60,11 +48,25 @@ def _can_be_written(value: Value, how: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason: equal to another by its code and values. Made by calling a `Wording`."""
+    """One reason: equal to another by its code and values. Made by calling a `Wording`, or read from where one was kept.
+
+    Raises TypeError where it lacks one of the values of its wording, has one that it does not name, or no number where one is written: here
+    a rule fails alone, and in the report all of it would.
+    """
 
     code: str
     pairs: tuple[tuple[str, Value], ...]
     wording: Wording = field(compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fields, values = list(self.wording.fields), dict(self.pairs)
+        names = {name for name, _ in fields}
+        if missing := sorted(names - values.keys()):
+            raise TypeError(f"reason {self.code!r} lacks {', '.join(missing)}")
+        if unknown := sorted(values.keys() - names):
+            raise TypeError(f"reason {self.code!r} has no {', '.join(unknown)}")
+        if wrong := [name for name, how in fields if how and not _can_be_written(values[name], how)]:
+            raise TypeError(f"reason {self.code!r} needs numbers for {', '.join(wrong)}, or names where these are stages")
 
     @property
     def values(self) -> Mapping[str, Value]:
@@ -78,3 +80,7 @@ class Reason:
     def of(self, *wordings: Wording) -> bool:
         """Whether it is of one of these kinds, or has such a part."""
         return self.wording in wordings or any(isinstance(value, Reason) and value.of(*wordings) for _, value in self.pairs)
+
+
+# What somebody else said: a lever inside the training, a framework, the system. It is shown as it was said.
+SAID: Final = Wording("said", "{said}")

@@ -9,8 +9,8 @@ import pytest
 
 from plain_executor import PlainExecutor
 from slowstep.prove.reruns import check, rerun
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.whole_run import MakeExecutor, RunRequest, WholeRunLimits, run_once
+from slowstep.record.experiment.lever_text import parse_spec
 
 pytest.importorskip("torch")
 

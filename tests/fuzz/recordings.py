@@ -20,7 +20,7 @@ from made_machine import MadeMachine, make_machine_recording
 from made_ranks import make_job
 from made_recordings import START_NS, Training, make_recording
 from slowstep.prove.choose import Choice
-from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.writing import format as fmt
 
 REAL = sorted((Path(__file__).parents[1] / "data/recordings").glob("*-problem.tar.xz"))

@@ -13,6 +13,7 @@ from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput
 from slowstep.document.validity import faults, json_schema, validate
 from slowstep.parts import PartKind
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.report import json
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -37,6 +38,7 @@ def test_the_schema_has_the_keys_of_the_types():
     assert set(facts["properties"]) == set(ExperimentFacts.__annotations__)
     assert set(schema["$defs"]["row"]["properties"]) == set(LedgerRow.__annotations__)
     assert set(schema["$defs"]["part"]["properties"]) == set(PartRow.__annotations__)
+    assert experiment["properties"]["verdict"]["enum"] == [*GainVerdict, None]
     assert schema["$defs"]["part"]["properties"]["kind"]["enum"] == [kind.value for kind in PartKind]
     assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
         *STAGES,

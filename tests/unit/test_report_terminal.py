@@ -13,6 +13,7 @@ from rich.cells import cell_len
 import slowstep
 from parsed import parsed
 from slowstep.document.validity import validate
+from slowstep.prove.ended_by import EndedBy
 from slowstep.report.canvas import Canvas
 from slowstep.report.terminal import render, show
 
@@ -189,6 +190,21 @@ def test_where_no_gain_is_known_that_is_said_of_all_of_them(sample_report, gains
     report["run"]["experiment"] |= {"ended_by": "budget", "precision": 0.05, "reached": None}
 
     assert f"its budget before {said} gain was known (asked: to within 5 %)" in " ".join(render(report, width=140, color=False).split())
+
+
+@pytest.mark.parametrize("ended_by", EndedBy)
+def test_what_ended_an_experiment_is_said_in_words_of_the_screen(sample_report, ended_by):
+    report = sample_report("proved")
+    report["run"]["experiment"]["ended_by"] = ended_by.value
+
+    assert f"; {ended_by.value} " not in " ".join(render(report, width=140, color=False).split())
+
+
+def test_of_a_report_that_knows_of_other_ends_it_is_said_as_it_stands_there(sample_report):
+    report = sample_report("proved")
+    report["run"]["experiment"]["ended_by"] = "moonrise"
+
+    assert "; moonrise" in " ".join(render(report, width=140, color=False).split())
 
 
 @pytest.mark.parametrize("width", [60, 140])

@@ -20,6 +20,7 @@ from slowstep.cli.user_command import SCRIPT, UserCommand, can_be_started, check
 from slowstep.close_names import close_names
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.harmless import for_shell
+from slowstep.reason_words import sentence
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
 from slowstep.workflow.bench_request import BenchRequest, Half
 
@@ -183,4 +184,4 @@ def _say_failure(measured: BenchMeasurements) -> None:
         for line in ending.output.splitlines():
             say(f"    {line}")
     if not measured.notes:
-        say(f"slowstep: {measured.reason or 'nothing was measured'}.")
+        say(f"slowstep: {'nothing was measured' if measured.reason is None else sentence(measured.reason)}.")

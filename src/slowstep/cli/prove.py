@@ -18,8 +18,8 @@ from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.folder import kept_words
 from slowstep.report.json import dumps, show_and_write
 from slowstep.workflow.prove_request import ProveRequest

@@ -28,9 +28,9 @@ from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.prove.lever_check import check
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.command import Command, resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.record.launching.launch import RunOptions, launch

@@ -14,6 +14,7 @@ from slowstep.findings import Fix
 from slowstep.frameworks import _known
 from slowstep.parts import Part, PartKind
 from slowstep.record.experiment.implementations import can_be_made
+from slowstep.record.experiment.lever_text import parse_spec
 
 MOCK_LOADER: Final = "mock-loader"
 PARALLEL_CALLS: Final = "parallel-calls"
@@ -85,11 +86,6 @@ def fix_of_its_loader(m: Measurements, text: str, lever: str, *, bounded_by: str
     return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None and _changes_it(m, lever) else None)
 
 
-def name_of(lever: str) -> str:
-    """The name in a lever as it is written: `workers` of `workers=4`."""
-    return lever.partition("=")[0].partition(":")[0]
-
-
 def _changes_it(m: Measurements, lever: str) -> bool:
     """Whether a lever changes the loader, where there is one: not input of the script's own, nor one whose framework does not make it, nor
     the workers of a stream that each may give all of.
@@ -97,9 +93,10 @@ def _changes_it(m: Measurements, lever: str) -> bool:
     loader = m.input.loader
     if loader is None or loader.is_marked:
         return loader is None
-    if loader.divides is False and name_of(lever) == "workers" and max(loader.num_workers, int(lever.partition("=")[2])) > 1:
+    spec = parse_spec(lever)
+    if loader.divides is False and spec.name == "workers" and max(loader.num_workers, int(spec.value or 0)) > 1:
         return False
-    return can_be_made(name_of(lever), (), loads(m))
+    return can_be_made(spec.name, (), loads(m))
 
 
 def loads(m: Measurements) -> str | None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.lever_specs import loads, name_of
+from slowstep.diagnosis.lever_specs import loads
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, Fix, NotJudged
 from slowstep.record.experiment.implementations import can_be_made
+from slowstep.record.experiment.lever_text import parse_spec
 
 
 def is_made(m: Measurements, lever: str) -> bool:
     """Whether a lever, as it is written, changes something here; of a trace it is not known, and not asked."""
     if not m.has("trainer"):
         return True
-    name = name_of(lever)
+    name = parse_spec(lever).name
     return can_be_made(name, _trains(m), None) or can_be_made(name, (), loads(m))
 
 

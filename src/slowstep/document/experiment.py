@@ -9,21 +9,34 @@ from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, IntervalRow, OutcomeRow, StartRow
+from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, HeldBack, IntervalRow, OutcomeRow, StartRow
 from slowstep.document.finding_rows import MeasuredRow
 from slowstep.document.proved import outcome_row
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind
+from slowstep.prove.arm_levers import LOADED, STOLEN
 from slowstep.prove.choose import Choice, Untried
-from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
+from slowstep.prove.ended_by import EndedBy
+from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import LeverFault
 from slowstep.prove.recorded import Recorded
-from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
+from slowstep.prove.results import (
+    KEPT_FIRST,
+    LONG_STEPS,
+    OWN_LONG_STEPS,
+    SELDOM,
+    ExperimentResults,
+    Result,
+    find_results,
+    verdict_on_bound,
+)
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
+from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.reason_words import sentence
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
@@ -31,8 +44,6 @@ from slowstep.record.writing.format import LEVER_GIVEN_UP
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
-# The verdict on a lever that spoils the training, however fast it makes it.
-NOT_FINITE: Final = "loss not finite"
 PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
 EXPERIMENT_NOT_TRUSTWORTHY: Final = HealthKind(
     "experiment-not-trustworthy",
@@ -55,11 +66,16 @@ SANDBOX_WRITES: Final = HealthKind(
 )
 UNUSUAL_SANDBOX_WRITES: Final = replace(SANDBOX_WRITES, severity="notice")
 LEVER_NOT_UNDONE: Final = HealthKind("lever-not-undone", "error", "{lever}: {reason}; test the other levers without it (--levers)")
-_HELD_BACK: Final = {
-    "load": ("refuted",),
-    "seldom": ("refuted", "cannot distinguish"),
-    "long steps": ("refuted", "cannot distinguish"),
-    "kept": ("cannot distinguish",),
+_UNSEEN: Final = (GainVerdict.REFUTED, GainVerdict.OPEN)
+# What the report calls each reason to hold a verdict back, and which verdicts it holds back. Below what a gain would not show is as little
+# known where what would show it came too seldom.
+_HELD_BACK: Final[dict[str, tuple[HeldBack, tuple[GainVerdict, ...]]]] = {
+    LOADED.code: ("load", (GainVerdict.REFUTED,)),
+    STOLEN.code: ("load", (GainVerdict.REFUTED,)),
+    SELDOM.code: ("seldom", _UNSEEN),
+    OWN_LONG_STEPS.code: ("seldom", _UNSEEN),
+    LONG_STEPS.code: ("long steps", _UNSEEN),
+    KEPT_FIRST.code: ("kept", (GainVerdict.OPEN,)),
 }
 _NOTHING: ExperimentRow = {
     "lever": None,
@@ -125,7 +141,7 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     row: ExperimentRow = {
         **_choice_row(choice, findings),
         "state": result.state,
-        "reason": result.reason,
+        "reason": _words(result.reason),
         "effect": result.effect,
         "facts": dict(result.facts),
         "changes": list(result.changes),
@@ -134,21 +150,30 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     }
     spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
     row |= _of_runs(result.repeated) if result.repeated is not None else _of_blocks(found) if found is not None else {}
-    row |= {"why": result.why}
+    row |= {"why": _words(result.why)}
     if judgement is None:
         # What it gained until it was given up.
-        return row | {"gain": row["corrected"] if row["used"] == "corrected" else row["wall"], "verdict": NOT_FINITE if spoils else None}
+        gain = row["corrected"] if row["used"] == "corrected" else row["wall"]
+        return row | {"gain": gain, "verdict": GainVerdict.NOT_FINITE if spoils else None}
     low = None if row["predicted"] is None else row["predicted"]["low"]
-    verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    verdict = GainVerdict.NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval)}
-    # Below what a gain would not show is as little known where what would show it came too seldom.
-    if verdict in _HELD_BACK.get(result.held_back or "", ()):
-        reason = "; ".join(filter(None, (result.reason, result.withheld)))
-        row |= {"verdict": "cannot distinguish", "held_back": result.held_back, "reason": reason}
+    held_back, held = _held_back(result)
+    if verdict in held:
+        row |= {"verdict": GainVerdict.OPEN, "held_back": held_back, "reason": _words(result.reason, result.held_back)}
     else:
-        is_known = verdict == "cannot distinguish" and judgement.seen_from < 100
+        is_known = verdict == GainVerdict.OPEN and judgement.seen_from < 100
         row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
     return row
+
+
+def _held_back(result: Result) -> tuple[HeldBack | None, tuple[GainVerdict, ...]]:
+    """Why a verdict is held back, as the report calls it, and which ones are."""
+    return (None, ()) if result.held_back is None else _HELD_BACK[result.held_back.code]
+
+
+def _words(*reasons: Reason | None) -> str | None:
+    return "; ".join(sentence(reason) for reason in reasons if reason is not None) or None
 
 
 def _of_blocks(found: Estimate) -> Any:
@@ -195,7 +220,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
         {
             **_choice_row(choice, findings),
             "state": "unmeasured",
-            "reason": "the training ended before it was tested" if experiment.ended_by == SCRIPT_ENDED else "it was not tested",
+            "reason": "the training ended before it was tested" if experiment.ended_by == EndedBy.SCRIPT_ENDED else "it was not tested",
         }
         for choice in experiment.choices
     ]
@@ -225,13 +250,13 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
 
 def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
-    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
-    return row | {"verdict": NOT_FINITE} if fault.spoils else row
+    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": _words(fault.reason)}
+    return row | {"verdict": GainVerdict.NOT_FINITE} if fault.spoils else row
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
     predicted = _predicted(untried.rule, findings)
-    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": untried.reason, "predicted": predicted}
+    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": _words(untried.reason), "predicted": predicted}
 
 
 def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
@@ -244,7 +269,9 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredRow] | None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] != "measured" or row["verdict"] == NOT_FINITE:
+    if row["role"] != "fix" or rule is None or rule not in findings:
+        return None
+    if row["state"] != "measured" or row["verdict"] == GainVerdict.NOT_FINITE:
         return None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return None
@@ -256,7 +283,8 @@ def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
 
     Rules predict nothing of advice, whose levers are tried all the same.
     """
-    gains = [(row["gain"]["value"], row["rule"]) for row in rows if row["role"] == "fix" and row["verdict"] == "proved" and row["gain"]]
+    proved = [row for row in rows if row["role"] == "fix" and row["verdict"] == GainVerdict.PROVED]
+    gains = [(row["gain"]["value"], row["rule"]) for row in proved if row["gain"]]
     value, rule = max(gains, default=(0.0, None))
     if value < BOTTLENECK_PREDICTED:
         return None
@@ -267,7 +295,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
     place = experiment.place
     reached = None if results is None else results.reached
     starts: list[StartRow] = [
-        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end, "reason": start.reason}
+        {"updates": start.updates, "rounds": start.rounds, "came_to_its_end": start.came_to_its_end, "reason": _words(start.reason)}
         for start in experiment.starts
     ]
     facts: ExperimentFacts = {
@@ -278,11 +306,11 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "budget_s": experiment.budget_s,
         "needed_s": experiment.needed_s,
         "took_s": None if recorded is None else recorded.took_s,
-        "ended_by": experiment.ended_by,
+        "ended_by": str(experiment.ended_by),
         "exit_code": experiment.exit_code,
         "problem": experiment.problem,
         "trustworthy": None if results is None else results.trustworthy,
-        "distrust": None if results is None else _distrust(results),
+        "distrust": None if results is None else _words(*results.distrust),
         "foreign_share": None if recorded is None else recorded.foreign_share,
         "busy": recorded is not None and is_busy(recorded.foreign_share),
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
@@ -303,19 +331,6 @@ def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str
         return experiment.options
     left = [choice.name for choice in experiment.choices if choice.name not in ended]
     return ("--levers", ",".join(left)) if left else ()
-
-
-def _distrust(results: ExperimentResults) -> str | None:
-    """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
-    reasons = []
-    if results.control_holds is False:
-        reasons.append("the control, which has no lever, seemed to change the speed, so the gains may be chance too")
-    if results.not_undone:
-        names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
-        reasons.append(f"{names} could not be undone, so what was measured afterwards is another training")
-    if results.runs_differ:
-        reasons.append("whole runs without a lever differed from each other")
-    return "; ".join(reasons) or None
 
 
 def _doubts(experiment: Experiment, results: ExperimentResults | None) -> Iterator[Health]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from slowstep.document.bench import SandboxRow
+from slowstep.prove.stats.verdicts import GainVerdict
+
+HeldBack = Literal["load", "seldom", "long steps", "kept"]
 
 
 class IntervalRow(TypedDict):
@@ -113,8 +116,8 @@ class ExperimentRow(TypedDict):
     corrected: IntervalRow | None
     used: Literal["wall", "corrected"] | None
     why: str | None
-    verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound", "loss not finite"] | None
-    held_back: Literal["load", "seldom", "long steps", "kept"] | None
+    verdict: GainVerdict | None
+    held_back: HeldBack | None
     below: float | None
     rounds: int
     steps: int

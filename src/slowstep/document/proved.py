@@ -7,13 +7,14 @@ from typing import Literal
 
 from slowstep.document.experiment_rows import ChangeRow, ExperimentRow, OutcomeRow
 from slowstep.prove.patch.change import ScriptChange
+from slowstep.prove.stats.verdicts import GainVerdict
 
 Losses = Literal["same", "compared", "other order", "not compared"]
 
 
 def largest_proved(rows: Sequence[ExperimentRow]) -> ExperimentRow | None:
     """Its row. What a finding names goes before what was asked for beside it: most of that answers a question, and is no change to make."""
-    proved = [row for row in rows if row["verdict"] == "proved"]
+    proved = [row for row in rows if row["verdict"] == GainVerdict.PROVED]
     return max(proved, key=lambda row: (row["rule"] is not None, row["gain"]["value"] if row["gain"] else 1.0), default=None)
 
 

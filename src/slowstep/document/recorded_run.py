@@ -215,5 +215,5 @@ def _periodic(m: Measurements) -> list[Periodic]:
 
 def _event_name(event: OccasionalEvent) -> str:
     if event.name is not None:
-        return event.name
+        return str(event.name)
     return "something unnamed" if event.part.stage == UNATTRIBUTED else part_in_words(event.part)

@@ -9,16 +9,18 @@ from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.choose import Choice
 from slowstep.prove.stats.design import CONTROL, FIRST
 from slowstep.prove.stats.readings import ExperimentSteps
+from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import DEMAND, Lever, OnLongSteps
-from slowstep.units import format_share
 
-LOADED: Final = (
-    "not refuted, because it needs cores and other processes used {share} of them meanwhile: measure its gain on a machine that "
-    "they leave alone"
+LOADED: Final = Wording(
+    "cores-used-by-others",
+    "not refuted, because it needs cores and other processes used {share:share} of them meanwhile: measure its gain on a machine that "
+    "they leave alone",
 )
-STOLEN: Final = (
-    "not refuted, because it needs cores and the hypervisor may have kept up to {share} of them just then: measure its gain on a "
-    "machine that gives all of them"
+STOLEN: Final = Wording(
+    "cores-kept-by-hypervisor",
+    "not refuted, because it needs cores and the hypervisor may have kept up to {share:share} of them just then: measure its gain on a "
+    "machine that gives all of them",
 )
 
 
@@ -49,8 +51,8 @@ def arms_with_own_long_steps(choices: Sequence[Choice], levers: Mapping[str, Lev
 
 def needing_cores(
     choices: Sequence[Choice], levers: Mapping[str, Lever], steps: ExperimentSteps, foreign_share: float | None, stolen_share: float
-) -> dict[int, str]:
-    """The arms that ask for more of a machine of which others take a part, and that in words: that they gain little here says nothing of
+) -> dict[int, Reason]:
+    """The arms that ask for more of a machine of which others take a part, and how much: that they gain little here says nothing of
     them alone.
 
     A hypervisor steals where cores are wanted: all of it may have fallen to the arm that wants the most of them.
@@ -59,7 +61,7 @@ def needing_cores(
     if foreign_share is None or not len(steps.ns):
         return {}
     if is_busy(foreign_share):
-        return dict.fromkeys(demanding, LOADED.format(share=format_share(foreign_share)))
+        return dict.fromkeys(demanding, LOADED(share=foreign_share))
     of_time = {arm: float(steps.ns[steps.arm == arm].sum() / steps.ns.sum()) for arm in demanding}
     stolen = {arm: min(stolen_share / share, 1.0) for arm, share in of_time.items() if share}
-    return {arm: STOLEN.format(share=format_share(share)) for arm, share in stolen.items() if is_busy(share)}
+    return {arm: STOLEN(share=share) for arm, share in stolen.items() if is_busy(share)}

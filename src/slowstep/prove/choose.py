@@ -8,8 +8,10 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from slowstep.prove.seen_callbacks import CALLBACKS_OFF, callbacks_seen, steers
-from slowstep.prove.stats.plan import Arm, parse_spec, spec_text
+from slowstep.prove.stats.plan import Arm
+from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 
 MAIN: Final = "__main__"
 _OF_FUNCTIONS: Final = ("stub", "swap")
@@ -41,14 +43,20 @@ ReportRow = Mapping[str, Any]
 
 # Of what the findings name: a budget of a minute is for six levers.
 MOST_CHOSEN: Final = 6
-NO_LEVER: Final = "change it in the script and compare"
-NAME_IT: Final = "several loaders are read; name {} to test it on the one that the training waits for most"
-ANOTHER_LOADER: Final = "several loaders are read, and {} changes the one that the training waits for most, which may be another"
-NOT_ASKED: Final = "not asked for"
-NO_ROOM: Final = f"{MOST_CHOSEN} levers at most are tested, and others promise more; name it with --levers"
-NO_ROOM_ONE_BY_ONE: Final = f"{MOST_CHOSEN} callbacks at most are tested, and others took longer; name it with --levers"
-STEERING: Final = "it controls the training or writes checkpoints; name it with --levers to test leaving it out"
-NO_VALUE: Final = "its value is not known: give one with --levers"
+NO_LEVER: Final = Wording("no-lever", "change it in the script and compare")
+NAME_IT: Final = Wording("lever-in-doubt", "several loaders are read; name {lever} to test it on the one that the training waits for most")
+ANOTHER_LOADER: Final = Wording(
+    "another-loader", "several loaders are read, and {lever} changes the one that the training waits for most, which may be another"
+)
+NOT_ASKED: Final = Wording("not-asked-for", "not asked for")
+NO_ROOM: Final = Wording("too-many-levers", f"{MOST_CHOSEN} levers at most are tested, and others promise more; name it with --levers")
+NO_ROOM_ONE_BY_ONE: Final = Wording(
+    "too-many-callbacks", f"{MOST_CHOSEN} callbacks at most are tested, and others took longer; name it with --levers"
+)
+STEERING: Final = Wording(
+    "steering-callback", "it controls the training or writes checkpoints; name it with --levers to test leaving it out"
+)
+NO_VALUE: Final = Wording("no-value", "its value is not known: give one with --levers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +71,7 @@ class Choice:
     @property
     def name(self) -> str:
         """The lever as it is written on the command line."""
-        return spec_text(self.spec)
+        return str(self.spec)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +80,7 @@ class Untried:
 
     rule: str | None
     lever: str | None
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,8 +106,8 @@ def choose_named(findings: Sequence[ReportRow], levers: Mapping[str, Lever], unj
         named = [Choice(spec=parse_spec(row["lever"])) for row in unjudged if row.get("lever") and not row.get("advisory")]
     ranked = sorted(named, key=lambda choice: ("fix", "bound", "other").index(choice.role))
     kept = ranked[:MOST_CHOSEN]
-    left = [Untried(rule=choice.rule, lever=choice.name, reason=NO_ROOM) for choice in ranked[MOST_CHOSEN:]]
-    return Chosen(choices=tuple(kept), untried=(*left, *_without(findings, ranked, NO_LEVER)))
+    left = [Untried(rule=choice.rule, lever=choice.name, reason=NO_ROOM()) for choice in ranked[MOST_CHOSEN:]]
+    return Chosen(choices=tuple(kept), untried=(*left, *_without(findings, ranked, NO_LEVER())))
 
 
 def choose_asked(specs: Sequence[LeverSpec], report: ReportRow, levers: Mapping[str, Lever]) -> Chosen:
@@ -112,10 +120,10 @@ def choose_asked(specs: Sequence[LeverSpec], report: ReportRow, levers: Mapping[
     for spec in (each for wanted, _ in one_by_one for each in wanted):
         found = _matching(spec, named, report["run"], levers[spec.name], mains)
         # Asked for by two names it is one lever.
-        choices |= {spec_text(canonical(choice.spec, mains)): choice for choice in found}
+        choices |= {str(canonical(choice.spec, mains)): choice for choice in found}
         if not found:
-            untried.append(Untried(rule=None, lever=spec_text(spec), reason=NO_VALUE))
-    left = _without(report["findings"], choices.values(), NOT_ASKED)
+            untried.append(Untried(rule=None, lever=str(spec), reason=NO_VALUE()))
+    left = _without(report["findings"], choices.values(), NOT_ASKED())
     return Chosen(choices=tuple(choices.values()), untried=(*untried, *left))
 
 
@@ -155,8 +163,8 @@ def _one_by_one(spec: LeverSpec, report: ReportRow) -> tuple[list[LeverSpec], li
     each = [replace(spec, value=name) for name in seen if not steers(name)]
     if not each:
         return [spec], []
-    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING) for name in seen if steers(name)]
-    left = [Untried(rule=None, lever=spec_text(one), reason=NO_ROOM_ONE_BY_ONE) for one in each[MOST_CHOSEN:]]
+    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING()) for name in seen if steers(name)]
+    left = [Untried(rule=None, lever=str(one), reason=NO_ROOM_ONE_BY_ONE()) for one in each[MOST_CHOSEN:]]
     return each[:MOST_CHOSEN], [*left, *steering]
 
 
@@ -204,7 +212,7 @@ def _is_close(one: LeverSpec, other: LeverSpec) -> bool:
     return one.value == other.value or all(value is not None and value.isdecimal() for value in (one.value, other.value))
 
 
-def _without(findings: Sequence[ReportRow], choices: Iterable[Choice], reason: str) -> list[Untried]:
+def _without(findings: Sequence[ReportRow], choices: Iterable[Choice], reason: Reason) -> list[Untried]:
     """Findings that claim time and that no choice is for; advice claims none, needing no proof. `reason` is that of those with a lever."""
     chosen = list(choices)
     tried, names = {choice.rule for choice in chosen}, {choice.name for choice in chosen}
@@ -212,12 +220,12 @@ def _without(findings: Sequence[ReportRow], choices: Iterable[Choice], reason: s
     return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else _without_lever(row, names)) for row in left]
 
 
-def _without_lever(finding: ReportRow, tried: set[str]) -> str:
+def _without_lever(finding: ReportRow, tried: set[str]) -> Reason:
     """Why no lever is chosen for a finding that names none: there is none, or it may change another loader than the finding's."""
     lever = next((fix["lever_in_doubt"] for fix in finding["fixes"] if fix.get("lever_in_doubt")), None)
     if lever is None:
-        return NO_LEVER
-    return (ANOTHER_LOADER if lever in tried else NAME_IT).format(lever)
+        return NO_LEVER()
+    return (ANOTHER_LOADER if lever in tried else NAME_IT)(lever=lever)
 
 
 def _names_a_lever(finding: ReportRow) -> bool:

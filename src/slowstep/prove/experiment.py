@@ -15,30 +15,19 @@ import msgspec
 
 from slowstep.errors import UnreadableInput
 from slowstep.prove.choose import Choice, Untried
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lever_faults import LeverFault
 from slowstep.prove.patch.change import ScriptChange
 from slowstep.prove.stats.repeated import AllRepeated
+from slowstep.reasons import SAID, Reason
 from slowstep.record.writing.format import EXPERIMENT_FILE
 
-# Version 1: the first.
-VERSION: Final = 1
+# Version 1: the first, whose reasons are sentences. Version 2: they are codes with values.
+VERSION: Final = 2
+# What had sentences for reasons.
+_SAID: Final = ("untried", "faults", "starts", "repeated")
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
-
-# `ExperimentOutcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
-RUNNING: Final = "killed"
-NARROW_ENOUGH: Final = "precision"
-BUDGET_SPENT: Final = "budget"
-NOTHING_TO_TRY: Final = "nothing to try"
-SCRIPT_ENDED: Final = "script ended"
-INTERRUPTED: Final = "interrupted"
-NEVER_TRAINED: Final = "never trained"
-# The script could not go on with one of them.
-LEVER_ENDED: Final = "a lever"
-# It came to no boundary after the plan was posted; it made no more steps; it had to be ended (`Experiment.problem` says why).
-NOT_TAKEN_UP: Final = "not taken up"
-STOOD_STILL: Final = "stood still"
-CUT_SHORT: Final = "cut short"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,13 +48,13 @@ class SandboxPlace:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptStart:
     """One start of the script: the updates that it made, the rounds of the experiment in it, and whether it came to its own end. `reason`
-    is why no other one followed, as a clause after "it", None where that is said by how the experiment ended.
+    is why no other one followed, None where that is said by how the experiment ended.
     """
 
     updates: int
     rounds: int
     came_to_its_end: bool
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +77,7 @@ class Experiment:
     place: SandboxPlace
     until_ns: int | None = None
     floor_ns: NotNegative = 0.0
-    ended_by: str = RUNNING
+    ended_by: EndedBy = EndedBy.RUNNING
     exit_code: int | None = None
     problem: str | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -113,13 +102,27 @@ def load(folder: Path) -> Experiment | None:
     """The experiment of a recording; None where it is a plain one. Raises UnreadableInput for a file that is damaged, or newer."""
     path = folder / EXPERIMENT_FILE
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Experiment)
-        if found.version <= VERSION:
-            return found
-        raise UnreadableInput(
-            f"{path} was written by a newer slowstep (version {found.version}, this one reads {VERSION}): upgrade slowstep."
-        )
+        found = msgspec.json.decode(path.read_bytes())
+        version = found.get("version") if isinstance(found, dict) else None
+        if not isinstance(version, int) or version <= VERSION:
+            return msgspec.convert(_of_reasons(found) if version == 1 else found, type=Experiment)
+        raise UnreadableInput(f"{path} was written by a newer slowstep (version {version}, this one reads {VERSION}): upgrade slowstep.")
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"{path} cannot be read ({error}). Remove it to see the diagnosis without the experiment.") from error
+
+
+def _of_reasons(found: dict[str, Any]) -> dict[str, Any]:
+    """What a file of version 1 holds, as one of version 2 holds it."""
+    return {**found, **{name: _as_reasons(found[name]) for name in _SAID if name in found}, "version": VERSION}
+
+
+def _as_reasons(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_as_reasons(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    said = node.get("reason")
+    reason = {"reason": msgspec.to_builtins(SAID(said=said))} if isinstance(said, str) else {}
+    return {name: _as_reasons(value) for name, value in node.items()} | reason

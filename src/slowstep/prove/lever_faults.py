@@ -11,6 +11,7 @@ from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL, FIRST
 from slowstep.prove.stats.effects import ArmNote
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.writing.format import LEVER_GIVEN_UP, LEVER_SPOILT
 
 # The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
@@ -20,6 +21,11 @@ _NO_MEMORY: Final = re.compile(
     r"MemoryError|OutOfMemory|out of memory|can't allocate memory|not enough memory|Cannot allocate memory|bad_alloc|RESOURCE_EXHAUSTED",
     re.IGNORECASE,
 )
+NOT_BACK: Final = Wording("loss-not-back", "{said}, and the training did not come back from it")
+KILLED: Final = Wording("killed-while-on", "probably out of memory: the script was killed (SIGKILL) while it was on")
+OUT_OF_MEMORY: Final = Wording("out-of-memory-while-on", "out of memory while it was on ({said})")
+ENDED_WHILE_ON: Final = Wording("ended-while-on", "the script ended with exit code {code} while it was on{error}")
+_ERROR_SAID: Final = Wording("error-said", " ({said})")
 # The line of a traceback that names the error.
 _ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last)"
@@ -31,7 +37,7 @@ class LeverFault:
     """A lever with which the training could not go on: the experiment does without it. `spoils`: its loss was not finite any more."""
 
     choice: Choice
-    reason: str
+    reason: Reason
     spoils: bool = False
 
 
@@ -76,35 +82,34 @@ def arm_at_end(switched: Iterable[ArmNote]) -> int | None:
     return last if isinstance(last, int) and last > CONTROL else None
 
 
-def spoilers(notes: Iterable[ArmNote]) -> dict[int, str]:
+def spoilers(notes: Iterable[ArmNote]) -> dict[int, Reason]:
     """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
     notes = tuple(notes)
     spoilt = {note["arm"] for note in notes if note.get("state") == LEVER_SPOILT}
     return {
-        note["arm"]: f"{note['reason']}, and the training did not come back from it"
-        for note in notes
-        if note.get("arm") in spoilt and note.get("not_finite") is not None
+        note["arm"]: NOT_BACK(said=note["reason"]) for note in notes if note.get("arm") in spoilt and note.get("not_finite") is not None
     }
 
 
-def spoilt_before_end(switched: Iterable[ArmNote], notes: Iterable[ArmNote]) -> dict[int, str]:
+def spoilt_before_end(switched: Iterable[ArmNote], notes: Iterable[ArmNote]) -> dict[int, Reason]:
     """The levers that were ended for their loss and were on until the last switch, with what was said: a script may raise as soon as it
     sees such a loss, and whatever is on by then is not at fault.
     """
     on = [note.get("arm") for note in switched][-2:]
-    return {note["arm"]: note["reason"] for note in notes if note.get("not_finite") is not None and note.get("arm") in on[:-1]}
+    late = [note for note in notes if note.get("not_finite") is not None and note.get("arm") in on[:-1]]
+    return {note["arm"]: SAID(said=note["reason"]) for note in late}
 
 
-def cause_of(ending: Ending) -> str | None:
+def cause_of(ending: Ending) -> Reason | None:
     """Why a script ended by a fault, to follow the name of the lever that was on; None where it ended well, or was ended by us."""
     if ending.killed or ending.problem is not None or not ending.exit_code:
         return None
     said = error_in(ending.output)
     if ending.exit_code == KILLED_BY_OTHERS:
-        return "probably out of memory: the script was killed (SIGKILL) while it was on"
+        return KILLED()
     if _NO_MEMORY.search(ending.output.rpartition(_TRACEBACK)[2]):
-        return f"out of memory while it was on ({said})"
-    return f"the script ended with exit code {ending.exit_code} while it was on" + (f" ({said})" if said else "")
+        return OUT_OF_MEMORY(said=said)
+    return ENDED_WHILE_ON(code=ending.exit_code, error=_ERROR_SAID(said=said) if said else None)
 
 
 def error_in(output: str) -> str:

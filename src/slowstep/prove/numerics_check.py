@@ -11,9 +11,11 @@ from typing import Any, Final
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
-from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.prove.whole_run import WholeRunLimits
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.lever import NUMERICS, ORDER
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 
@@ -72,7 +74,7 @@ class NumericsCheck:
         )
         if done.numerics is None:
             how = "not" if done.state == "idle" else "could not be"
-            return {"says": f"losses {how} compared: {done.reason or done.state}"}
+            return {"says": f"losses {how} compared: {done.state if done.reason is None else sentence(done.reason)}"}
         return done.numerics.as_row()
 
 
@@ -88,4 +90,4 @@ def longest_check(budget_s: float) -> str:
 
 def _is_worth_it(row: dict[str, Any]) -> bool:
     """Whether a lever changes numbers alone and may gain something."""
-    return changes_numbers_alone(row["changes"]) and row["state"] == "measured" and row["verdict"] != "refuted"
+    return changes_numbers_alone(row["changes"]) and row["state"] == "measured" and row["verdict"] != GainVerdict.REFUTED

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.readings import ExperimentSteps
-
-EndedBy = Literal[
-    "precision",
-    "budget",
-    "plan done",
-    "script ended",
-    "interrupted",
-    "never trained",
-    "not taken up",
-    "stood still",
-    "cut short",
-    "no lever left",
-    "loss not finite",
-]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +24,7 @@ class Interim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentOutcome:
-    """What was found. Arms that failed, were not applicable, or have too few rounds have no estimate: `notes` say why.
-
-    `ended_by` is "not taken up" where the script did train, but came to no boundary after the plan was posted, "stood still" where it
-    stopped making steps, "cut short" where the executor had to end it (`ending.problem` says why), "no lever left" where every arm with
-    levers failed or was not applicable, and "loss not finite" where the training did not come back from what one did to its loss.
-    """
+    """What was found. Arms that failed, were not applicable, or have too few rounds have no estimate: `notes` say why."""
 
     estimates: Mapping[int, Estimate]
     notes: tuple[dict[str, Any], ...]

@@ -12,15 +12,17 @@ from slowstep.errors import SlowstepError
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import WARMUP_SHARE, rerun, seconds_needed
 from slowstep.prove.stats.design import FEWEST_PAIRS
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.step_pace import find_pace
 from slowstep.prove.whole_run import RunRequest, WholeRunLimits
+from slowstep.reasons import SAID, Reason, Wording
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 
 ReportDict = dict[str, Any]
 
+TOO_LONG: Final = Wording("runs-take-too-long", "{runs} runs take {needed:duration}: give --budget {budget_s}s or more, and no other lever")
 FOLDER: Final = "re-runs"
 # More than so many rounds would be another experiment: whoever wants it asks for more time.
 MOST_ROUNDS: Final = 8
@@ -85,7 +87,7 @@ class RerunLevers:
             )
         except (SlowstepError, OSError) as error:
             # What the experiment has found is worth more.
-            found = AllRepeated(levers={name: RepeatedRuns(state="unmeasured", reason=str(error)) for name in asked})
+            found = AllRepeated(levers={name: RepeatedRuns(state="unmeasured", reason=SAID(said=str(error))) for name in asked})
         finally:
             self._runs.remove()
         return AllRepeated(levers={**found.levers, **late}, control=found.control, interrupted=found.interrupted)
@@ -95,11 +97,11 @@ class RerunLevers:
         which = ", ".join(design.levers)
         self._say(f"Compares whole runs for {which}, which cannot be switched in a running training. {each}: {_time(design.needed_s)}")
 
-    def _too_long(self, report: ReportDict) -> str:
+    def _too_long(self, report: ReportDict) -> Reason:
         """With one lever alone."""
         runs = 2 * FEWEST_PAIRS
         needed_s = runs * _run_s(report)
-        return f"{runs} runs take {_time(needed_s)}: give --budget {math.ceil(needed_s / OF_BUDGET)}s or more, and no other lever"
+        return TOO_LONG(runs=runs, needed=needed_s * 1e9, budget_s=math.ceil(needed_s / OF_BUDGET))
 
 
 def places_of(report: ReportDict, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -19,6 +19,7 @@ from slowstep.prove.stats.numerics import Numerics, Pair, compare_losses
 from slowstep.prove.stats.repeated import AllRepeated, ArmState, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
 from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, WholeRunState, run_once
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.units import format_about
 
@@ -28,6 +29,9 @@ WARMUP_SHARE: Final = 0.20
 FEWEST_STEPS: Final = 10
 # Three seeds with and three without (issue 5); far enough apart that a script's seed + rank of one is not that of another.
 SEED_OFFSETS: Final = (0, 10_007, 20_014)
+TOO_SOON: Final = Wording("runs-ended-too-soon", "they ended too soon")
+AS_IS_FAILED: Final = Wording("run-as-it-is-failed", "one as it is failed: {reason}")
+IDLE: Final = Wording("lever-idle", "in {steps} steps with it the lever never changed anything")
 _AS_IS: Final = "as it is"
 _CONTROL: Final = "as it is, once more"
 
@@ -43,7 +47,7 @@ class Check:
 
     lever: LeverSpec
     state: WholeRunState | Literal["idle"]
-    reason: str | None
+    reason: Reason | None
     numerics: Numerics | None
     seconds: float
 
@@ -145,14 +149,14 @@ class _Rounds:
             throughputs=_throughputs(pairs, most) if pairs else None,
         )
 
-    def _outcome(self, name: str, pairs: int) -> tuple[ArmState, str | None]:
+    def _outcome(self, name: str, pairs: int) -> tuple[ArmState, Reason | None]:
         gone = self._gone.get(name)
         if gone is not None:
-            return "not applicable" if gone.state == "not applicable" else "failed", gone.reason or gone.state
+            return "not applicable" if gone.state == "not applicable" else "failed", _why(gone)
         if pairs >= 2:
             return "measured", None
         as_is = self._gone.get(_AS_IS)
-        return "unmeasured", "they ended too soon" if as_is is None else f"one as it is failed: {as_is.reason or as_is.state}"
+        return "unmeasured", TOO_SOON() if as_is is None else AS_IS_FAILED(reason=_why(as_is))
 
     def _pairs(self, name: str) -> list[tuple[Ran, Ran]]:
         most = self._limits.steps
@@ -207,10 +211,15 @@ def _comparing(lever: LeverSpec, number: int, count: int, left_s: float | None) 
     return f"losses with and without {lever}: {round_words(number, count, levers=1)}{left}"
 
 
-def _idle(ran: Ran) -> str:
+def _why(ran: Ran) -> Reason:
+    """Why a run was of no use: where nothing more is said of that, how it ended."""
+    return ran.reason or SAID(said=ran.state)
+
+
+def _idle(ran: Ran) -> Reason:
     assert ran.losses is not None
     steps = max(len(ran.losses) - (ran.on_from or 0), 0)
-    return f"in {steps} steps with it the lever never changed anything"
+    return IDLE(steps=steps)
 
 
 def _both(make: MakeExecutor, asked: tuple[RunRequest, RunRequest], limits: WholeRunLimits) -> tuple[list[Ran], Ran | None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.arm_levers import arms_with_own_long_steps, changes_of, corrected_arms, long_steps_of, needing_cores
@@ -16,34 +16,63 @@ from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS, FIRST
 from slowstep.prove.stats.effects import NO_WORD, ArmNote, LeverWord, last_words, seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import Interval
-from slowstep.prove.stats.judging import WORTH, ArmFigures, GainVerdict, Judgement, is_trustworthy, judge_all, refuted_under
+from slowstep.prove.stats.judging import WORTH, ArmFigures, Judgement, is_trustworthy, judge_all, refuted_under
 from slowstep.prove.stats.kept import KEPT, KEPT_EACH, WithKept, kept_share, with_kept
 from slowstep.prove.stats.long_steps import LongSteps
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
-from slowstep.record.experiment.lever import DEMAND, Lever
+from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.reasons import SAID, Reason, Wording
+from slowstep.record.experiment.lever import DEMAND, Lever, OnLongSteps
 from slowstep.record.writing.format import LEVER_FAILED, LEVER_NOT_UNDONE
-from slowstep.units import format_duration, format_ratio, format_share
 
-# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
-# may shorten long steps that were counted as if it did not, or what it leaves in the arm is as large as the gain in question.
-HeldBack = Literal["load", "seldom", "long steps", "kept"]
-ENDED: Final = "the experiment ended before it was measured"
-ONLY_WALL: Final = "other processes used little of the machine"
-UNKNOWN_LOAD: Final = "what other processes used of the machine is not known"
-OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
-CORRECTED: Final = "other processes used {share} of the machine: time spent waiting for a core is left out"
-RERUNS: Final = "whole runs are compared by wall time"
 MORE: Final = "give a larger --budget (or a finer --precision, where that ended it)"
-NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps counted with it; if the script does it less often, {MORE}"
-SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
-LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
-KEPT_FIRST: Final = (
-    "as measured it gains {gain}, but the first batch of each validation is still read ({each}), and without it the gain may be "
-    "larger: use stub=MODULE:FUNCTION on the function that validates"
+
+# Why there is no estimate.
+ENDED: Final = Wording("ended-before-measured", "the experiment ended before it was measured")
+NO_EFFECT: Final = Wording(
+    "nothing-changed",
+    f"nothing that it changes happened in the {{steps}} steps counted with it; if the script does it less often, {MORE}",
 )
-UNCORRECTED: Final = "other processes used {share} of the machine, and how long the training waited for a core is not known"
+NOT_SWITCHED: Final = Wording("not-switched", "it could not be switched ({reason})")
+NO_RUNS: Final = Wording("runs-not-compared", "{reason}; and whole runs were not compared: {why}")
+NOR_IN_RUNS: Final = Wording("nor-in-own-run", "{reason}; and in a run of its own: {why}")
+
+# Why a gain that is seen to be small refutes nothing: what its lever changes came too seldom, it may shorten long steps that were counted
+# as if it did not, or what it leaves in the arm is as large as the gain in question. Others may have the cores, too (`arm_levers.py`).
+SELDOM: Final = Wording(
+    "changed-seldom", f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
+)
+_SHORTENED: Final = (
+    "not refuted, because steps of up to {most:duration} more than usual came too seldom to tell whether it shortens them, too"
+)
+LONG_STEPS: Final = Wording("perhaps-shortens-long-steps", _SHORTENED)
+OWN_LONG_STEPS: Final = Wording("perhaps-makes-long-steps", f"{_SHORTENED}: {MORE}")
+KEPT_FIRST: Final = Wording(
+    "first-batch-kept",
+    "as measured it gains {gain:ratio}, but the first batch of each validation is still read ({each:duration}), and without it the gain "
+    "may be larger: use stub=MODULE:FUNCTION on the function that validates",
+)
+
+# Why the gain is that of the wall clock, or the corrected one.
+ONLY_WALL: Final = Wording("others-used-little", "other processes used little of the machine")
+UNKNOWN_LOAD: Final = Wording("others-unknown", "what other processes used of the machine is not known")
+OWN_DEMAND: Final = Wording("own-core-waits", "waiting for a core is the lever's own doing")
+CORRECTED: Final = Wording(
+    "core-waits-left-out", "other processes used {share:share} of the machine: time spent waiting for a core is left out"
+)
+UNCORRECTED: Final = Wording(
+    "core-waits-unknown", "other processes used {share:share} of the machine, and how long the training waited for a core is not known"
+)
+RERUNS: Final = Wording("whole-runs", "whole runs are compared by wall time")
+
+# Why no gain is to be trusted.
+CONTROL_CHANGED: Final = Wording(
+    "control-changed", "the control, which has no lever, seemed to change the speed, so the gains may be chance too"
+)
+LEFT_CHANGED: Final = Wording("left-changed", "{levers} could not be undone, so what was measured afterwards is another training")
+RUNS_DIFFER: Final = Wording("runs-differ", "whole runs without a lever differed from each other")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,21 +80,21 @@ class Result:
     """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured.
 
     Of a lever that was given up late the estimate is what it gained until then, and there is no judgement: nobody can train with it.
-    `held_back` is why its gain is not to be called refuted, None where it may be; `withheld` says it in words. `spoils`: a loss was not
-    finite while it was on. `repeated` are the whole runs that were compared in its place, where it could not be switched.
+    `reason` is what else is to be said of its state, `why` why its gain is that of the wall clock or the corrected one, and `held_back` why
+    it is not to be called refuted, None where it may be. `spoils`: a loss was not finite while it was on. `repeated` are the whole runs
+    that were compared in its place, where it could not be switched.
     """
 
     choice: Choice
     state: ArmState
-    reason: str | None = None
+    reason: Reason | None = None
     estimate: Estimate | None = None
     judgement: Judgement | None = None
-    why: str | None = None
+    why: Reason | None = None
     effect: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
-    held_back: HeldBack | None = None
-    withheld: str | None = None
+    held_back: Reason | None = None
     spoils: bool = False
     repeated: RepeatedRuns | None = None
 
@@ -94,10 +123,22 @@ class ExperimentResults:
         return None if self.control is None else is_trustworthy(self.control)
 
     @property
+    def distrust(self) -> tuple[Reason, ...]:
+        """Why the gains are not to be trusted; empty where nothing was seen against them."""
+        reasons = []
+        if self.control_holds is False:
+            reasons.append(CONTROL_CHANGED())
+        if self.not_undone:
+            # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
+            reasons.append(LEFT_CHANGED(levers=", ".join(dict.fromkeys(str(note.get("name")) for note in self.not_undone))))
+        if self.runs_differ:
+            reasons.append(RUNS_DIFFER())
+        return tuple(reasons)
+
+    @property
     def trustworthy(self) -> bool | None:
         """Whether the gains are those of the levers; None where nothing speaks for it or against it."""
-        # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
-        return False if self.not_undone or self.runs_differ else self.control_holds
+        return False if self.distrust else self.control_holds
 
     @property
     def reached(self) -> float | None:
@@ -137,18 +178,27 @@ def find_results(
     repeated = {arm: found for arm, choice in enumerate(choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))}
     measured = _figures({arm: found for arm, found in tried.items() if arm not in gone}, repeated, words, steps)
     judgements = judge_all(measured, _predicted(choices, predicted_lows), dict.fromkeys(repeated, FEWEST_PAIRS))
-    late = {arm: NO_EFFECT.format(steps=found.steps) for arm, found in estimates.items() if arm not in tried}
     loaded = needing_cores(choices, levers, steps, foreign_share, stolen_share or 0.0)
-
-    def result(arm: int, choice: Choice) -> Result:
-        changes, word = changes_of(choice, levers), words.get(arm, NO_WORD)
-        found = _result(choice, changes, tried.get(arm), judgements.get(arm), word, gone.get(arm), foreign_share, late.get(arm, ENDED))
-        found = _repeated(found, repeated[arm]) if arm in repeated else found
-        return _held_back(found, seldom.get(arm), loaded.get(arm), levers, measured.get(arm))
-
+    arms = [
+        _TriedArm(
+            choice=choice,
+            changes=changes_of(choice, levers),
+            on_long_steps=long_steps_of(choice, levers),
+            word=words.get(arm, NO_WORD),
+            gone=gone.get(arm),
+            estimate=tried.get(arm),
+            in_vain=NO_EFFECT(steps=estimates[arm].steps) if arm in estimates else ENDED(),
+            runs=repeated.get(arm),
+            figures=measured.get(arm),
+            judgement=judgements.get(arm),
+            blocks=seldom.get(arm),
+            loaded=loaded.get(arm),
+        )
+        for arm, choice in enumerate(choices, FIRST)
+    ]
     return ExperimentResults(
         control=estimates.get(CONTROL),
-        results=tuple(result(arm, choice) for arm, choice in enumerate(choices, FIRST)),
+        results=tuple(_result(arm, foreign_share) for arm in arms),
         not_undone=tuple(note for note in notes if note.get("state") == LEVER_NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
@@ -180,63 +230,133 @@ def _faults(experiment: Experiment) -> list[ArmNote]:
     ]
 
 
-def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainVerdict | Literal["upper bound"]:
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainVerdict:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
     """
-    if judgement.verdict == "proved" and (judgement.interval.high >= refuted_under(predicted_low) or not judgement.may_refute):
-        return "upper bound"
-    return "refuted" if judgement.verdict == "proved" else judgement.verdict
+    if judgement.verdict != GainVerdict.PROVED:
+        return judgement.verdict
+    is_enough = judgement.interval.high >= refuted_under(predicted_low) or not judgement.may_refute
+    return GainVerdict.UPPER_BOUND if is_enough else GainVerdict.REFUTED
 
 
-def _result(
-    choice: Choice,
-    changes: tuple[str, ...],
-    found: Estimate | None,
-    judgement: Judgement | None,
-    word: LeverWord,
-    gone: ArmNote | None,
-    foreign_share: float | None,
-    late: str,
-) -> Result:
-    """The result by blocks; `gone` is what was noted as its lever was given up, `late` why there is none where nothing was."""
-    state: ArmState = gone["state"] if gone is not None else "measured" if found is not None else "unmeasured"
-    reason = str(gone.get("reason")) if gone is not None else None if found is not None else late
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _TriedArm:
+    """All that is known of one arm: what its lever changes and does to long steps, its last word, with what it was given up (None where it
+    was not), and what was measured of it.
+
+    `in_vain` is why there is no `estimate` by blocks where the lever itself says nothing against it; `blocks` are those in which it
+    changed something, where they are too few; `loaded` is what others took of the cores that it asks for.
+    """
+
+    choice: Choice
+    changes: tuple[str, ...]
+    on_long_steps: OnLongSteps
+    word: LeverWord
+    gone: ArmNote | None
+    estimate: Estimate | None
+    in_vain: Reason
+    runs: RepeatedRuns | None
+    figures: ArmFigures | None
+    judgement: Judgement | None
+    blocks: int | None
+    loaded: Reason | None
+
+    @property
+    def compared_runs(self) -> RepeatedRuns | None:
+        """The whole runs that stand in the place of its blocks: those that it was in until it refused say less."""
+        return self.runs if self.runs is not None and self.runs.rounds >= 2 else None
+
+    @property
+    def by_blocks(self) -> Estimate | None:
+        """What counts of its blocks."""
+        return None if self.compared_runs is not None else self.estimate
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What else its lever measured."""
+        return self.word.facts if self.runs is None else self.runs.facts
+
+
+def _result(arm: _TriedArm, foreign_share: float | None) -> Result:
+    state, reason = _went(arm)
     return Result(
-        choice=choice,
+        choice=arm.choice,
         state=state,
         reason=reason,
-        estimate=found,
-        judgement=judgement,
-        why=None if found is None else _why(found, changes, foreign_share),
-        effect=word.effect,
-        facts=word.facts,
-        changes=changes,
-        spoils=gone is not None and gone.get("not_finite") is not None,
+        estimate=arm.by_blocks,
+        judgement=arm.judgement,
+        why=_why(arm, foreign_share),
+        effect=arm.runs.effect if arm.runs is not None and arm.runs.rounds else arm.word.effect,
+        facts=arm.facts,
+        changes=arm.changes,
+        held_back=_held_back(arm),
+        spoils=arm.gone is not None and arm.gone.get("not_finite") is not None,
+        repeated=arm.compared_runs,
     )
 
 
-def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: Mapping[str, Lever], measured: ArmFigures | None) -> Result:
-    """The same, with why it is not refuted: `blocks` in which its lever changed something, where they are too few; what others took of
-    the cores that it asks for; long steps that it may shorten; what it leaves, without which a gain would be seen.
+def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
+    """How it went, and what is to be said of that. Why a lever could not be switched is told whatever its runs say."""
+    state: ArmState
+    reason: Reason | None
+    if arm.gone is not None:
+        state, reason = arm.gone["state"], _told(arm.gone.get("reason"))
+    elif arm.estimate is None:
+        state, reason = "unmeasured", arm.in_vain
+    else:
+        state, reason = "measured", None
+    if arm.runs is None:
+        return state, reason
+    if arm.runs.state == "measured":
+        return "measured", NOT_SWITCHED(reason=reason)
+    if arm.runs.state == "unmeasured":
+        return state, NO_RUNS(reason=reason, why=arm.runs.reason)
+    return arm.runs.state, NOR_IN_RUNS(reason=reason, why=arm.runs.reason)
+
+
+def _told(reason: Any) -> Reason:
+    """What a lever noted in words of its own, or what was noted of it."""
+    return reason if isinstance(reason, Reason) else SAID(said=str(reason))
+
+
+def _held_back(arm: _TriedArm) -> Reason | None:
+    """Why it is not to be refuted: others took cores, its lever changed something in too few blocks, it may shorten long steps, or without
+    what it leaves a gain would be seen.
     """
-    if loaded is not None:
-        return replace(result, held_back="load", withheld=loaded)
-    if blocks is not None and result.estimate is not None:
-        return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
-    if (long_steps := _perhaps_shortened(result, levers)) is not None:
+    if arm.loaded is not None:
+        return arm.loaded
+    if arm.blocks is not None and arm.by_blocks is not None:
+        return SELDOM(blocks=arm.blocks, rounds=arm.by_blocks.rounds)
+    if (long_steps := _perhaps_shortened(arm)) is not None:
         # Steps that a lever takes away are seen to be gone once there are more of them; how much shorter they got is not.
-        is_own = long_steps_of(result.choice, levers) == "its own"
-        withheld = LONG_STEPS.format(most=format_duration(long_steps.most_ns))
-        return (
-            replace(result, held_back="seldom", withheld=f"{withheld}: {MORE}")
-            if is_own
-            else replace(result, held_back="long steps", withheld=withheld)
-        )
-    if isinstance(measured, WithKept) and measured.hides(WORTH) and KEPT_EACH in result.facts:
-        gain, each = measured.log_ratio.least.factor, format_duration(result.facts[KEPT_EACH])
-        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=format_ratio(gain), each=each))
-    return result
+        return (OWN_LONG_STEPS if arm.on_long_steps == "its own" else LONG_STEPS)(most=long_steps.most_ns)
+    if isinstance(arm.figures, WithKept) and arm.figures.hides(WORTH) and KEPT_EACH in arm.facts:
+        return KEPT_FIRST(gain=arm.figures.log_ratio.least.factor, each=arm.facts[KEPT_EACH])
+    return None
+
+
+def _perhaps_shortened(arm: _TriedArm) -> LongSteps | None:
+    """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
+    if arm.by_blocks is None or arm.judgement is None or arm.on_long_steps == "kept":
+        return None
+    found = arm.by_blocks.long_steps
+    return found if found is not None and found.gain_without(arm.judgement.interval.high) >= WORTH else None
+
+
+def _why(arm: _TriedArm, foreign_share: float | None) -> Reason | None:
+    """Why the gain is that of the wall clock, or the corrected one; None where there is none."""
+    if arm.compared_runs is not None:
+        return RERUNS()
+    if arm.by_blocks is None:
+        return None
+    if foreign_share is None:
+        return UNKNOWN_LOAD()
+    if not is_busy(foreign_share):
+        return ONLY_WALL()
+    if DEMAND in arm.changes:
+        return OWN_DEMAND()
+    return (CORRECTED if arm.by_blocks.uses_corrected else UNCORRECTED)(share=foreign_share)
 
 
 def _known_gain(result: Result) -> Interval | None:
@@ -244,44 +364,3 @@ def _known_gain(result: Result) -> Interval | None:
     if result.judgement is not None and result.facts.get(KEPT):
         return result.judgement.interval
     return None if result.estimate is None else result.estimate.gain
-
-
-def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongSteps | None:
-    """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
-    if result.estimate is None or result.judgement is None or long_steps_of(result.choice, levers) == "kept":
-        return None
-    found = result.estimate.long_steps
-    return found if found is not None and found.gain_without(result.judgement.interval.high) >= WORTH else None
-
-
-def _repeated(result: Result, found: RepeatedRuns) -> Result:
-    """The result of a lever that could not be switched, by whole runs with it. Why it could not is told in any case."""
-    state: ArmState = found.state
-    if found.state == "unmeasured":
-        state = result.state
-    said = {
-        "measured": f"it could not be switched ({result.reason})",
-        "unmeasured": f"{result.reason}; and whole runs were not compared: {found.reason}",
-    }
-    return replace(
-        result,
-        state=state,
-        reason=said.get(found.state, f"{result.reason}; and in a run of its own: {found.reason}"),
-        why=RERUNS if found.rounds >= 2 else None,
-        effect=found.effect if found.rounds else result.effect,
-        facts=found.facts,
-        # Blocks that it was in until it refused say less than the runs.
-        estimate=None if found.rounds >= 2 else result.estimate,
-        repeated=found if found.rounds >= 2 else None,
-    )
-
-
-def _why(found: Estimate, changes: tuple[str, ...], foreign_share: float | None) -> str:
-    """Why the gain is that of the wall clock, or the corrected one."""
-    if foreign_share is None:
-        return UNKNOWN_LOAD
-    if not is_busy(foreign_share):
-        return ONLY_WALL
-    if DEMAND in changes:
-        return OWN_DEMAND
-    return (CORRECTED if found.uses_corrected else UNCORRECTED).format(share=format_share(foreign_share))

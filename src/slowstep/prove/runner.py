@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Executor, surely_ended
-from slowstep.prove.outcome import EndedBy, ExperimentOutcome, Interim
+from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.stats.design import MIN_ROUNDS
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.watch import ExperimentWatch
@@ -53,10 +54,10 @@ def run(
                 if ended is not None:
                     return ended
         except KeyboardInterrupt:
-            return "interrupted"
+            return EndedBy.INTERRUPTED
 
     try:
         ended_by = until_ended()
     finally:
         ending = surely_ended(executor)
-    return watch.outcome("interrupted" if ending.interrupted else ended_by, ending)
+    return watch.outcome(EndedBy.INTERRUPTED if ending.interrupted else ended_by, ending)

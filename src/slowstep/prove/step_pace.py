@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.analyses.compute.fixed_cost import PER_BATCH
-from slowstep.analyses.over_time.over_time import EPOCH_CHANGE
+from slowstep.analyses.over_time.event_name import EventName
 from slowstep.prove.stats.design import LONGEST_BLOCK_MS, common_period
 
 # What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
@@ -40,9 +40,10 @@ def find_pace(report: dict[str, Any], *, epochs_first: bool = False) -> StepPace
     turn = report["run"].get("steps_per_batch", 1.0)
     turns, period = (round(turn), round(turn)) if _is_regular(turn) else (math.ceil(turn), 1)
     fastest = max((finding["gain"]["predicted"] or 1.0 for finding in report["findings"]), default=1.0)
-    for event in sorted(report["run"].get("periodic", []), key=lambda row: (epochs_first and row["name"] != EPOCH_CHANGE, -row["share"])):
+    first = EventName.EPOCH_CHANGE if epochs_first else None
+    for event in sorted(report["run"].get("periodic", []), key=lambda row: (row["name"] != first, -row["share"])):
         every = event["every_steps"]
-        share = event["share"] * (fastest if epochs_first and event["name"] == EPOCH_CHANGE else 1.0)
+        share = event["share"] * (fastest if event["name"] == first else 1.0)
         if every is None or share < _PERIODIC_SHARE or not _is_regular(every) or round(every) < 2:
             continue
         together = common_period((period, round(every)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending, Executor, Progress
 from slowstep.prove.lever_faults import given_up
-from slowstep.prove.outcome import EndedBy, ExperimentOutcome, Interim
+from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.stats.design import CONTROL
 from slowstep.prove.stats.effects import seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
@@ -59,7 +60,7 @@ class ExperimentWatch:
                 self._longest_s = (progress.training_s or 0.0) / max(progress.updates, 1)
             self._follow(self._executor.steps())
         if self._is_precise(precision, min_rounds):
-            return "precision"
+            return EndedBy.NARROW_ENOUGH
         return self._outside(progress) or self._within(budget_s)
 
     def interim(self) -> Interim:
@@ -96,13 +97,13 @@ class ExperimentWatch:
         """Why the training gives no more steps."""
         if progress.plan == PLAN_DONE:
             is_spoilt = any(note.get("state") == LEVER_SPOILT for note in self._executor.lever_notes())
-            return "loss not finite" if is_spoilt else "plan done"
+            return EndedBy.LOSS_NOT_FINITE if is_spoilt else EndedBy.PLAN_DONE
         if progress.problem is not None:
-            return "cut short"
+            return EndedBy.CUT_SHORT
         if not progress.alive:
-            return "script ended" if progress.updates else "never trained"
+            return EndedBy.SCRIPT_ENDED if progress.updates else EndedBy.NEVER_TRAINED
         if self._taken_s is None and self._looked_s - self._posted_s > TAKE_UP_S:
-            return "not taken up" if progress.updates else "never trained"
+            return EndedBy.NOT_TAKEN_UP if progress.updates else EndedBy.NEVER_TRAINED
         return None
 
     def _within(self, budget_s: float) -> EndedBy | None:
@@ -110,11 +111,11 @@ class ExperimentWatch:
         if self._taken_s is None:
             return None
         if self._seconds() >= budget_s:
-            return "budget"
+            return EndedBy.BUDGET_SPENT
         if self._looked_s - self._moved_s > max(STILL_S, STILL_STEPS * self._longest_s):
-            return "stood still"
+            return EndedBy.STOOD_STILL
         levers = {arm for arm in range(len(self._plan.arms)) if self._plan.arms[arm].levers}
-        return "no lever left" if levers and levers <= self._gone else None
+        return EndedBy.NO_LEVER_LEFT if levers and levers <= self._gone else None
 
     def _follow(self, steps: ExperimentSteps) -> None:
         if len(steps.ns) > self._steps:

@@ -12,11 +12,15 @@ from slowstep.prove.executor import Executor
 from slowstep.prove.stats.losses import LossReader, UpdateLosses
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.writing import format as fmt
 
 WholeRunState = Literal["done", "not applicable", "failed", "script ended", "too slow"]
 
+OWN_END: Final = Wording("run-ended-itself", "it ended by itself with exit code {code}")
+FEW_SEEN: Final = Wording("few-steps-in-time", "{seen} of {steps} steps were seen in {seconds:g} s")
+NEVER_READY: Final = Wording("lever-never-ready", "{levers} was not ready before the run was over")
 LOOK_EVERY_S: Final = 0.1
 # The whole plan of a run: as it is, one block without end. What makes its steps visible.
 _ENDLESS: Final = Plan(seed=0, steps=2**31, arms=(Arm(name="as-is"),), blocks=(0,))
@@ -75,7 +79,7 @@ class Ran:
     asked: RunRequest
     state: WholeRunState
     seconds: float
-    reason: str | None = None
+    reason: Reason | None = None
     on_from: int | None = None
     effect: int = 0
     steps: ExperimentSteps | None = None
@@ -95,14 +99,15 @@ def run_once(make: MakeExecutor, asked: RunRequest, limits: WholeRunLimits) -> R
         losses = LossReader(executor.folder).read() if asked.losses else None
     finally:
         ending = executor.end()
-    reason = said.get("reason") or ending.problem
+    told = said.get("reason") or ending.problem
+    reason = None if told is None else SAID(said=str(told))
     if state == "script ended" and reason is None:
-        reason = f"it ended by itself with exit code {ending.exit_code}"
+        reason = OWN_END(code=ending.exit_code)
     if state == "too slow":
         seen = len(losses) if losses is not None else len(steps.ns) if steps is not None else 0
-        reason = f"{seen} of {limits.steps} steps were seen in {limits.seconds:g} s"
+        reason = FEW_SEEN(seen=seen, steps=limits.steps, seconds=limits.seconds)
     if asked.levers and state == "done" and said.get("updates") is None:
-        state, reason = "not applicable", f"{' and '.join(spec.name for spec in asked.levers)} was not ready before the run was over"
+        state, reason = "not applicable", NEVER_READY(levers=" and ".join(spec.name for spec in asked.levers))
     return Ran(
         asked=asked,
         state=state,

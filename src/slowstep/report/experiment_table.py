@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.stats.design import FEWEST_PAIRS, FEWEST_STARTS, MIN_ROUNDS
+from slowstep.prove.stats.verdicts import SETTLED, GainVerdict
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.canvas import clauses
 from slowstep.units import (
     UNKNOWN,
@@ -35,32 +38,35 @@ _INDENT: Final = 2
 _KNOWN_WITHIN: Final = 2.0
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
-_VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
+_VERDICT_STYLE: Final[dict[str, str]] = {
+    GainVerdict.PROVED: "bold green",
+    GainVerdict.REFUTED: "bold red",
+    GainVerdict.UPPER_BOUND: "bold",
+}
 _ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "another change for {}"}
-_BATCH_SIZE: Final = "batch-size="
-_SWAP: Final = "swap="
+_BATCH_SIZE: Final = "batch-size"
+_SWAP: Final = "swap"
 # The allocator of a process gives little back to the system, so what larger batches took before is in the peak of smaller ones.
 _PEAK_OF: Final = {
     "process": " (memory of the whole process: of the current size before anything was tested, of the other with what earlier tests left)",
     "device": " (memory of the device)",
 }
 # What ended it (`run.experiment.ended_by`), as the end of a sentence.
-_PRECISION: Final = "precision"
-_ENDED: Final = {
-    _PRECISION: "stopped at the asked precision",
-    "budget": "stopped at the end of its budget",
-    "plan done": "stopped at the end of its plan",
-    "script ended": "the script ended",
-    "interrupted": "it was interrupted",
-    "killed": "it was killed, or goes on",
-    "never trained": "no training step was seen",
-    "nothing to try": "there was nothing to test",
-    "a lever": "the script could not go on with a lever",
-    "not taken up": "the training never began it",
-    "stood still": "the training made no more steps",
-    "cut short": "it had to be ended",
-    "no lever left": "no lever was left to test",
-    "loss not finite": "the loss was not finite",
+_ENDED: Final[dict[str, str]] = {
+    EndedBy.NARROW_ENOUGH: "stopped at the asked precision",
+    EndedBy.BUDGET_SPENT: "stopped at the end of its budget",
+    EndedBy.PLAN_DONE: "stopped at the end of its plan",
+    EndedBy.SCRIPT_ENDED: "the script ended",
+    EndedBy.INTERRUPTED: "it was interrupted",
+    EndedBy.RUNNING: "it was killed, or goes on",
+    EndedBy.NEVER_TRAINED: "no training step was seen",
+    EndedBy.NOTHING_TO_TRY: "there was nothing to test",
+    EndedBy.LEVER_ENDED: "the script could not go on with a lever",
+    EndedBy.NOT_TAKEN_UP: "the training never began it",
+    EndedBy.STOOD_STILL: "the training made no more steps",
+    EndedBy.CUT_SHORT: "it had to be ended",
+    EndedBy.NO_LEVER_LEFT: "no lever was left to test",
+    EndedBy.LOSS_NOT_FINITE: "the loss was not finite",
 }
 _CHANGES: Final = {"order": "other order of the data: only the throughput is compared", "numerics": "changes the numerics"}
 
@@ -88,7 +94,7 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
 def draw_proofs(canvas: Canvas, report: Report) -> None:
     """Say below the verdict which of the findings were proved and refuted, a line each."""
     for row in report["experiments"]:
-        if row["role"] == "fix" and row["verdict"] in ("proved", "refuted"):
+        if row["role"] == "fix" and row["verdict"] in SETTLED:
             # The gain is what this line is for: a long lever has a line of its own, and only it is cut.
             lever = canvas.cut(f" by {row['lever']}", canvas.width - 2)
             shown = f" {row['rule']}: {_interval(row['gain'])}"
@@ -157,8 +163,8 @@ def _draw_said(canvas: Canvas, said: list[str]) -> None:
 
 def _sizes(row: ExperimentRow) -> list[str]:
     """Of another batch size: throughput and peak of memory, with it and as it is."""
-    lever, throughput, facts = row["lever"] or "", row["throughput"], row["facts"]
-    if not lever.startswith(_BATCH_SIZE) or throughput is None:
+    lever, throughput, facts = parse_spec(row["lever"] or ""), row["throughput"], row["facts"]
+    if lever.name != _BATCH_SIZE or throughput is None:
         return []
 
     def one(name: str, per_s: float, peak: float | None) -> str:
@@ -166,14 +172,14 @@ def _sizes(row: ExperimentRow) -> list[str]:
 
     own = facts.get("own_batch_size")
     whose = _PEAK_OF.get(facts.get("peak_of", ""), "")
-    of_size = one(f"batches of {lever.removeprefix(_BATCH_SIZE)}", throughput["per_s"], facts.get("peak_bytes"))
+    of_size = one(f"batches of {lever.value}", throughput["per_s"], facts.get("peak_bytes"))
     as_is = one("current" if own is None else f"of {own}, current", throughput["as_is_per_s"], facts.get("own_peak_bytes"))
     return [f"{of_size}; {as_is}{whose}"]
 
 
 def _for(row: ExperimentRow) -> str:
     """What its gain says of the finding that it was tried for."""
-    if row["role"] == "other" and (row["lever"] or "").startswith(_SWAP):
+    if row["role"] == "other" and parse_spec(row["lever"] or "").name == _SWAP:
         return f"an alternative to the function of {row['rule']}, as measured"
     return _ROLE[row["role"]].format(row["rule"])
 
@@ -188,7 +194,7 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
     if row["state"] != "measured" and row["gain"] is not None:
         said.append(f"it gained until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
-    if row["verdict"] == "cannot distinguish":
+    if row["verdict"] == GainVerdict.OPEN:
         said += _why_open(row)
     if (which := _which_loader(row["facts"])) is not None:
         said.append(which)
@@ -271,7 +277,7 @@ def _is_known(row: ExperimentRow) -> bool:
     gain = row["gain"] if row["lever"] is not None and row["state"] == "measured" else None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return False
-    if row["verdict"] != "proved" and row["rounds"] < _fewest_rounds(row):
+    if row["verdict"] != GainVerdict.PROVED and row["rounds"] < _fewest_rounds(row):
         return False
     return bool(gain["high"] < _KNOWN_WITHIN**2 * gain["low"])
 
@@ -310,7 +316,7 @@ def _in_starts(facts: ExperimentFacts) -> str:
 def _reached(facts: ExperimentFacts, why: str, *, any_known: bool) -> str:
     """Why it stopped, and how well the gains are known then."""
     asked = format_share(facts["precision"])
-    if facts["ended_by"] == _PRECISION:
+    if facts["ended_by"] == EndedBy.NARROW_ENOUGH:
         return f"{why}, {asked}"
     if not any_known:
         return f"{why} before any gain was known (asked: to within {asked})"

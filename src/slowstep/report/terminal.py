@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.health import DAMAGE
+from slowstep.prove.stats.verdicts import SETTLED
 from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, Glyphs, clauses, fitting, printable
 from slowstep.report.drawn_parts import draw_part
@@ -201,7 +202,7 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
 def _is_settled(report: Report) -> bool:
     """Whether the verdict was left open for the first finding's gain alone, which an experiment has measured: its line stands next."""
     first = report["findings"][0]["rule"] if report["findings"] else None
-    measured = {row["rule"] for row in report["experiments"] if row["role"] == "fix" and row["verdict"] in ("proved", "refuted")}
+    measured = {row["rule"] for row in report["experiments"] if row["role"] == "fix" and row["verdict"] in SETTLED}
     return report["verdict"].get("code") == _GAIN_MAY_BE_NONE and first in measured
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from slowstep.errors import SlowstepError
 from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
+from slowstep.reasons import SAID
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements
@@ -48,7 +49,8 @@ def bench(
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
             measured = BenchAct(executor, asked, measured, phase, limits).run()
             if measured.came_untrained_to_its_end:
-                measured.reason = _why_untrained(place.folder) or measured.reason
+                said = _why_untrained(place.folder)
+                measured.reason = measured.reason if said is None else SAID(said=said)
             return measured
     finally:
         if measured is not None and (measured.left_nothing or (not measured.updates and holds_nothing(str(place.folder)))):

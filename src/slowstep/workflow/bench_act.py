@@ -16,6 +16,7 @@ from slowstep.prove.recorded import load_since
 from slowstep.prove.stats.design import draw_seed, make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.experiment.tasks import UNKNOWN
 from slowstep.record.launching.command import Command
@@ -29,7 +30,18 @@ CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", va
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
-NOTHING_READ: Final = "this training reads none that slowstep bench can read alone"
+NOTHING_READ: Final = Wording("no-readable-loader", "this training reads none that slowstep bench can read alone")
+UNMEASURABLE: Final = Wording("loader-unmeasurable", "the loader cannot be measured: {reason}")
+BY_CTRL_C: Final = Wording("bench-interrupted", "interrupted by Ctrl-C")
+TOO_SLOW_STEPS: Final = Wording("bench-slow-steps", "only {steps:count training step} in {seconds:.0f} s")
+NO_STEP: Final = Wording("bench-no-step", "no step in {seconds:.0f} s")
+STILL_AT_LOADER: Final = Wording(
+    "still-at-loader", "the loader was still being measured after {seconds:.0f} s ({doing}); the rest was left out"
+)
+ENDED_UNTRAINED: Final = Wording("bench-ended-untrained", "the script ended{how} before its first training step{input}")
+ENDED_AFTER: Final = Wording("bench-ended-after", "the script ended{how} after {steps:count training step}")
+_WITH_CODE: Final = Wording("with-exit-code", " with exit code {code}")
+_NO_INPUT: Final = Wording("input-is-empty", f"; {EMPTY_INPUT}")
 # By what loaders are told from each other.
 _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
 
@@ -58,8 +70,8 @@ class BenchMeasurements:
     """
 
     command: Command
-    ended_by: BenchEndedBy = "done"
-    reason: str | None = None
+    ended_by: BenchEndedBy = BenchEndedBy.DONE
+    reason: Reason | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
     is_asynchronous: bool = False
@@ -77,12 +89,12 @@ class BenchMeasurements:
     @property
     def left_nothing(self) -> bool:
         """Whether it was interrupted before the training did anything: its recording is worth nothing."""
-        return self.ended_by == "interrupted" and not self.updates and not self.notes
+        return self.ended_by == BenchEndedBy.INTERRUPTED and not self.updates and not self.notes
 
     @property
     def code(self) -> int:
         """What `slowstep bench` ends with."""
-        if self.ended_by == "interrupted":
+        if self.ended_by == BenchEndedBy.INTERRUPTED:
             return INTERRUPTED_CODE
         if any(note["state"] == contract.LEVER_NOT_UNDONE for note in self.lever_notes):
             return 4
@@ -90,20 +102,20 @@ class BenchMeasurements:
             return 0
         if self.ending is not None and self.ending.exit_code:
             return 1
-        return UNTRIED_CODE if self.ended_by == "never trained" else NothingRecorded.exit_code
+        return UNTRIED_CODE if self.ended_by == BenchEndedBy.NEVER_TRAINED else NothingRecorded.exit_code
 
     @property
     def came_untrained_to_its_end(self) -> bool:
         """Whether the script ended well, without a step that was seen."""
-        return self.ended_by == "never trained" and self.ending is not None and self.ending.exit_code == 0
+        return self.ended_by == BenchEndedBy.NEVER_TRAINED and self.ending is not None and self.ending.exit_code == 0
 
 
 class Stopped(Exception):
     """The measuring ends here: what was measured until now is what there is."""
 
-    def __init__(self, ended_by: BenchEndedBy, reason: str) -> None:
-        super().__init__(reason)
-        self.ended_by: BenchEndedBy = ended_by
+    def __init__(self, ended_by: BenchEndedBy, reason: Reason) -> None:
+        super().__init__(reason.code)
+        self.ended_by, self.reason = ended_by, reason
 
 
 class BenchAct:
@@ -135,14 +147,14 @@ class BenchAct:
             self._read_loader()
             self._walk_blocks(step_s)
         except Stopped as end:
-            measured.ended_by, measured.reason = end.ended_by, str(end)
+            measured.ended_by, measured.reason = end.ended_by, end.reason
         except KeyboardInterrupt:
-            measured.ended_by, measured.reason = "interrupted", "interrupted by Ctrl-C"
+            measured.ended_by, measured.reason = BenchEndedBy.INTERRUPTED, BY_CTRL_C()
         except Exception:
             raise
         except BaseException:
             # By a signal: nobody reads a report then, but its recording may be worth nothing.
-            measured.ended_by = "interrupted"
+            measured.ended_by = BenchEndedBy.INTERRUPTED
             raise
         finally:
             self._collect()
@@ -166,9 +178,9 @@ class BenchAct:
                 if enough or (progress.updates >= limits.few and trained_s >= limits.slow_s):
                     return _step_s(seen)
                 if trained_s > limits.slow_s + limits.still_s:
-                    raise Stopped("stood still", f"only {format_count(progress.updates, 'training step')} in {trained_s:.0f} s")
+                    raise Stopped(BenchEndedBy.STOOD_STILL, TOO_SLOW_STEPS(steps=progress.updates, seconds=trained_s))
         except NeverTrained as error:
-            raise Stopped("never trained", str(error)) from error
+            raise Stopped(BenchEndedBy.NEVER_TRAINED, SAID(said=str(error))) from error
         raise self._ended(self._executor.poll())
 
     def _read_loader(self) -> None:
@@ -180,10 +192,11 @@ class BenchAct:
         while not (ends := [note for note in self._tell_task(began_s) if note["part"] == "end"]):
             self._check(self._executor.poll(), began_s, self._limits.overtime * self._loader_s + self._limits.still_s)
             self._sleep(_TICK_S)
-        told = NOTHING_READ if ends[0]["state"] == UNKNOWN else ends[0].get("reason")
-        reasons = [told, *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
-        if reason := next(filter(None, reasons), None):
-            raise Stopped("done", f"the loader cannot be measured: {reason}")
+        if ends[0]["state"] == UNKNOWN:
+            raise Stopped(BenchEndedBy.DONE, UNMEASURABLE(reason=NOTHING_READ()))
+        told = [ends[0].get("reason"), *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
+        if said := next(filter(None, told), None):
+            raise Stopped(BenchEndedBy.DONE, UNMEASURABLE(reason=SAID(said=said)))
 
     def _tell_task(self, began_s: float) -> list[dict[str, Any]]:
         self._phase("loader", min((self._clock() - began_s) / self._loader_s, 1.0), self._doing())
@@ -232,7 +245,7 @@ class BenchAct:
             if len(steps.ns) > last:
                 last, last_s = len(steps.ns), at_s
             elif at_s - last_s > self._limits.still_s:
-                raise Stopped("stood still", f"no step in {self._limits.still_s:.0f} s")
+                raise Stopped(BenchEndedBy.STOOD_STILL, NO_STEP(seconds=self._limits.still_s))
             self._phase(
                 "compute", (at_s - began_s) / budget_s, f"{format_count(last, 'step')}, with its own loader and cached batches in turn"
             )
@@ -258,16 +271,15 @@ class BenchAct:
         if not progress.alive:
             raise self._ended(progress)
         if self._clock() - began_s > limit_s:
-            doing = self._doing()
-            raise Stopped("stood still", f"the loader was still being measured after {limit_s:.0f} s ({doing}); the rest was left out")
+            raise Stopped(BenchEndedBy.STOOD_STILL, STILL_AT_LOADER(seconds=limit_s, doing=self._doing()))
 
     def _ended(self, progress: Progress) -> Stopped:
         if progress.problem is not None:
-            return Stopped("stood still", progress.problem)
-        how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
+            return Stopped(BenchEndedBy.STOOD_STILL, SAID(said=progress.problem))
+        how = None if progress.exit_code in (0, None) else _WITH_CODE(code=progress.exit_code)
         if not progress.updates:
-            return Stopped("never trained", f"the script ended{how} before its first training step{f'; {EMPTY_INPUT}' if how else ''}")
-        return Stopped("script ended", f"the script ended{how} after {format_count(progress.updates, 'training step')}")
+            return Stopped(BenchEndedBy.NEVER_TRAINED, ENDED_UNTRAINED(how=how, input=None if how is None else _NO_INPUT()))
+        return Stopped(BenchEndedBy.SCRIPT_ENDED, ENDED_AFTER(how=how, steps=progress.updates))
 
     def _load(self) -> Load | None:
         """What others used of the machine while it was measured."""

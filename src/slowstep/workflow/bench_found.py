@@ -18,18 +18,60 @@ from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_step
 from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, calls_curve, stage_costs
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
+from slowstep.reason_words import sentence
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.arms import NOT_IN_TIME, READY_NS
 from slowstep.record.writing import format as contract
-from slowstep.units import format_count
 from slowstep.workflow.bench_act import BenchMeasurements
+from slowstep.workflow.bench_reasons import LEAST_SAID, of_busy_machine, of_cache
 from slowstep.workflow.bench_rows import figure
-from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
 
 # The one arm with a lever.
 _CACHED: Final = FIRST
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
 _SAME: Final = 0.01
-_TOO_FEW_STEPS: Final = "too few steps in the time; give it a larger --budget"
+
+TOO_FEW_STEPS: Final = Wording("bench-few-steps", "too few steps in the time; give it a larger --budget")
+UNKNOWN_SAMPLES: Final = Wording("samples-of-steps-unknown", "the number of samples in a step is unknown")
+NO_WHOLE_BATCH: Final = Wording("no-whole-batch", "each batch is trained on in several steps, and no block of steps holds a whole one")
+NOT_MEASURED: Final = Wording("parts-not-measured", "not measured")
+
+CROWDED: Final = Wording(
+    "loader-waited-for-cores",
+    "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster",
+)
+UNKNOWN_OVERLAP: Final = Wording(
+    "overlap-unknown",
+    "how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole",
+)
+BY_INDICES: Final = Wording(
+    "samples-by-indices",
+    "samples are counted by the loader's indices, because the first dimension of a batch is not its number of samples",
+)
+SILENT_BLOCKS: Final = Wording(
+    "silent-blocks",
+    "left out of compute alone: {blocks:count block of steps|blocks of steps} in which the number of samples is unknown",
+)
+LEVER_SAID: Final = Wording("bench-lever", "{lever}: {state}, because {reason}")
+TOGETHER: Final = Wording(
+    "loaders-together",
+    "the training reads {loaders} loaders: the one that the training waits for most was measured alone{which}; compute alone has cached "
+    "batches of all",
+)
+UNEXPLAINED: Final = Wording(
+    "training-unexplained",
+    "that loader and the compute do not explain the training: the other loaders, which are in neither half, may",
+)
+FEEDING: Final = Wording("feeding-loader", "the script reads {loaders} loaders: the one that feeds the training was measured{which}")
+WHOLE_STREAM: Final = Wording(
+    "whole-stream", "each worker reads the whole stream unless the data set divides it: more workers may repeat samples"
+)
+STARTS_IN_COMPUTE: Final = Wording(
+    "starts-in-compute", "of a stream, compute alone includes the start of workers at each epoch: without it, it is faster"
+)
+_WHICH: Final = Wording("which-data-set", ", that of data set {dataset}{length}{batches}")
+_LENGTH: Final = Wording("length-of-data-set", " of {samples:count sample}")
+_BATCHES: Final = Wording("batches-of-data-set", ", in batches of {size:,}")
 
 
 class BenchFound:
@@ -51,6 +93,7 @@ class BenchFound:
         self.as_is, self.cached = self._rate((AS_IS, CONTROL)), self._rate((_CACHED,))
         self.load = measured.load
         self.is_busy = measured.load is not None and measured.load.busy
+        self._no_compute = None if self.cached is not None else self._why_no_compute()
         self.compute = self._compute()
 
     @property
@@ -81,7 +124,7 @@ class BenchFound:
         if self.is_pipeline:
             return None
         if self._parts is None:
-            return self._measured.reason or "not measured"
+            return sentence(self._measured.reason or NOT_MEASURED())
         found = self._parts["reason"] or self._parts["left_out_reason"]
         return None if found is None else str(found)
 
@@ -179,7 +222,7 @@ class BenchFound:
     @property
     def lacks_steps(self) -> bool:
         """Whether the time was too short for the steps that tell how fast the compute is."""
-        return self.compute is not None and (self.compute["reason"] == _TOO_FEW_STEPS or self._is_worth_waiting())
+        return self.compute is not None and (self._no_compute == TOO_FEW_STEPS() or self._is_worth_waiting())
 
     @property
     def refuses_cached(self) -> bool:
@@ -192,53 +235,49 @@ class BenchFound:
         plan = self._measured.plan
         if self.compute is None or plan is None or plan.ready_s is None:
             return False
-        return self.compute["reason"] == NOT_IN_TIME and plan.ready_s * 1e9 < READY_NS
+        return self._no_compute == SAID(said=NOT_IN_TIME) and plan.ready_s * 1e9 < READY_NS
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Reason]:
         """What the reader must know beside the numbers."""
         found = self._loaders_notes()
-        if self.load is not None and (busy := busy_sentence(self.load)) is not None:
+        if self.load is not None and (busy := of_busy_machine(self.load)) is not None:
             found.append(busy)
         elif self.point is not None and not self.is_pipeline and is_crowded(self.point, self.cores):
-            found.append(
-                "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
-            )
+            found.append(CROWDED())
         if self.lacks_overlap:
-            found.append("how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole")
+            found.append(UNKNOWN_OVERLAP())
         found += [*self._cache_notes(), *self._stream_notes()]
         if self._factor != 1.0:
-            found.append("samples are counted by the loader's indices, because the first dimension of a batch is not its number of samples")
+            found.append(BY_INDICES())
         if self.cached is not None and (left_out := self._silent_blocks()):
-            blocks = format_count(left_out, "block of steps", "blocks of steps")
-            found.append(f"left out of compute alone: {blocks} in which the number of samples is unknown")
+            found.append(SILENT_BLOCKS(blocks=left_out))
         bad = [note for note in self._measured.lever_notes if note["state"] in (*contract.LEVER_GIVEN_UP, contract.LEVER_NOT_UNDONE)]
-        return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
+        return [*found, *(LEVER_SAID(lever=note["name"], state=note["state"], reason=note["reason"]) for note in bad)]
 
-    def _loaders_notes(self) -> list[str]:
+    def _loaders_notes(self) -> list[Reason]:
         """Of several loaders, which was measured."""
         if self.together > 1:
-            alone = f"the one that the training waits for most was measured alone{self._which()}; compute alone has cached batches of all"
-            lacking = "that loader and the compute do not explain the training: the other loaders, which are in neither half, may"
-            return [f"the training reads {self.together} loaders: {alone}", *([lacking] if self.lacks_others else [])]
+            alone = TOGETHER(loaders=self.together, which=self._which())
+            return [alone, UNEXPLAINED()] if self.lacks_others else [alone]
         if self._measured.loaders > 1:
-            return [f"the script reads {self._measured.loaders} loaders: the one that feeds the training was measured{self._which()}"]
+            return [FEEDING(loaders=self._measured.loaders, which=self._which())]
         return []
 
-    def _stream_notes(self) -> list[str]:
+    def _stream_notes(self) -> list[Reason]:
         """What is otherwise with a data set that is a stream."""
         found = []
         if self.description.get("stream") and self.description.get("divides") is not True and len(self.points) > 1:
-            found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
+            found.append(WHOLE_STREAM())
         if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
-            found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")
+            found.append(STARTS_IN_COMPUTE())
         return found
 
-    def _cache_notes(self) -> list[str]:
+    def _cache_notes(self) -> list[Reason]:
         if not self.drains:
             return []
         told = self.description
         before = from_storage(told.get("read_before_bytes"), told.get("storage_before_bytes"))
-        return cache_sentences(before, share_from_storage(self.drains[0]), change_of_cache(self.drains))
+        return of_cache(before, share_from_storage(self.drains[0]), change_of_cache(self.drains))
 
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""
@@ -265,14 +304,14 @@ class BenchFound:
             core_ms=self._core_ms(point),
         )
 
-    def _which(self) -> str:
+    def _which(self) -> Reason | None:
         """The loader that was measured, so that it is told from another of the same data set."""
         told = self.description
         if told.get("dataset") is None:
-            return ""
-        length = "" if told["dataset_length"] is None else f" of {format_count(told['dataset_length'], 'sample')}"
-        batches = "" if told["batch_size"] is None else f", in batches of {told['batch_size']:,}"
-        return f", that of data set {told['dataset']}{length}{batches}"
+            return None
+        length = None if told["dataset_length"] is None else _LENGTH(samples=told["dataset_length"])
+        batches = None if told["batch_size"] is None else _BATCHES(size=told["batch_size"])
+        return _WHICH(dataset=told["dataset"], length=length, batches=batches)
 
     def _transported(self) -> Point | None:
         """The loader with workers: what it has none of is no part of its samples' time."""
@@ -286,27 +325,29 @@ class BenchFound:
     def _compute(self) -> ComputeRow | None:
         if self._measured.plan is None:
             return None
-        reason, cpu_ms = None if self.cached is not None else self._why_no_compute(), self._compute_cpu_ms()
+        cpu_ms = self._compute_cpu_ms()
         return {
             "samples_per_s": figure(self.compute_over_starts()),
             "as_is_samples_per_s": figure(self.as_is_over_starts()),
             "steps": int((~self._measured.steps.settling).sum()),
             "cpu_ms_per_sample": None if cpu_ms is None else cpu_ms.value,
-            "reason": reason,
+            "reason": None if self._no_compute is None else sentence(self._no_compute),
         }
 
-    def _why_no_compute(self) -> str:
+    def _why_no_compute(self) -> Reason:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in contract.LEVER_GIVEN_UP), None)
-        return str(said or self._why_no_samples() or self._measured.reason or _TOO_FEW_STEPS)
+        if said:
+            return SAID(said=str(said))
+        return self._why_no_samples() or self._measured.reason or TOO_FEW_STEPS()
 
-    def _why_no_samples(self) -> str | None:
+    def _why_no_samples(self) -> Reason | None:
         steps = self._measured.steps
         counted = ~steps.settling & (steps.arm == _CACHED)
         if not counted.any() or known_steps(steps, counted).any():
             return None
         if (counted & are_silent(steps)).any() or not received(steps)[counted].any():
-            return "the number of samples in a step is unknown"
-        return "each batch is trained on in several steps, and no block of steps holds a whole one"
+            return UNKNOWN_SAMPLES()
+        return NO_WHOLE_BATCH()
 
     def _silent_blocks(self) -> int:
         """How many blocks on cached batches hold a step whose samples are not known."""

@@ -13,6 +13,7 @@ from slowstep.document.report import Report
 from slowstep.document.sections import Sections
 from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.findings import Verdict
+from slowstep.reason_words import sentence
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -40,7 +41,7 @@ def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
     found = BenchFound(measured)
     following = _next(found, measured, asked)
     run = run_row(measured, found.description, found.cores)
-    run["notes"] = found.notes()
+    run["notes"] = [sentence(note) for note in found.notes()]
     sections = Sections(
         run=run,
         throughput=NO_THROUGHPUT | {"samples_per_s": None if found.as_is is None else found.as_is.value},
@@ -61,8 +62,8 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
     is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
     row: BenchRow = {
         "half": asked.what,
-        "ended_by": measured.ended_by,
-        "reason": measured.reason,
+        "ended_by": str(measured.ended_by),
+        "reason": None if measured.reason is None else sentence(measured.reason),
         "foreign_share": None if measured.load is None else measured.load.foreign_share,
         "sandbox": sandbox_row(measured.place),
         "loader": None

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from slowstep.workflow.usual import USUAL_BUDGET_S
 
 Half = Literal["data", "compute"]
-BenchEndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
+
+
+class BenchEndedBy(StrEnum):
+    """How its measuring ended, as the report says it."""
+
+    DONE = "done"
+    SCRIPT_ENDED = "script ended"
+    NEVER_TRAINED = "never trained"
+    INTERRUPTED = "interrupted"
+    STOOD_STILL = "stood still"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

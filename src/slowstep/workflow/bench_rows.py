@@ -29,9 +29,10 @@ from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
 from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, dearest
 from slowstep.prove.stats.figures import Figure
+from slowstep.reason_words import sentence
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
-from slowstep.workflow.bench_sentences import whole_sentence
+from slowstep.workflow.bench_reasons import of_whole
 
 _MB: Final = 1e6
 # From so few blocks that an interval reaches to nothing, or an inverse to everything, that end tells nothing: own choice, under what any
@@ -199,7 +200,7 @@ def sweep_row(points: Sequence[Point], waiting: Callable[[Point], float]) -> Swe
 def bound_row(bound: Bound) -> BoundRow:
     """The verdict."""
     evidence = [{"name": r.name, "value": r.value, "unit": r.unit, "threshold": r.threshold, "source": r.source} for r in bound.rows]
-    return {"kind": bound.kind, "sentence": bound.sentence, "evidence": evidence}  # type: ignore[typeddict-item]
+    return {"kind": bound.kind, "sentence": sentence(bound.reason), "evidence": evidence}  # type: ignore[typeddict-item]
 
 
 def whole_row(whole: Whole, over: Whole) -> WholeRow:
@@ -216,5 +217,5 @@ def whole_row(whole: Whole, over: Whole) -> WholeRow:
         "receiving_ms_per_sample": whole.receiving_ms,
         "log_error": whole.log_error,
         "agrees": whole.agrees,
-        "sentence": whole_sentence(whole),
+        "sentence": sentence(of_whole(whole)),
     }

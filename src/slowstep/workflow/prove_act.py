@@ -11,19 +11,9 @@ from typing import Any
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending, Executor, surely_ended
-from slowstep.prove.experiment import (
-    CUT_SHORT,
-    INTERRUPTED,
-    LEVER_ENDED,
-    NEVER_TRAINED,
-    NOTHING_TO_TRY,
-    RUNNING,
-    SCRIPT_ENDED,
-    Experiment,
-    SandboxPlace,
-    save,
-)
+from slowstep.prove.experiment import Experiment, SandboxPlace, save
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
 from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
@@ -36,6 +26,7 @@ from slowstep.prove.stats.effects import last_words
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import StepPace, find_pace, receipt_ns
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import OWN_ERROR, Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
@@ -96,7 +87,7 @@ class ProveAct:
         # The start that came to a plan last.
         self._walked: Executor = executor
         self._reason: str | None = None
-        self._ended_by_user: str | None = None
+        self._ended_by_user: EndedBy | None = None
         self._plan: Plan | None = None
         self._lead: LeadIn | None = None
         self._outcome: ExperimentOutcome | None = None
@@ -108,7 +99,7 @@ class ProveAct:
             precision=asked.precision,
             budget_s=asked.budget_s,
             place=place,
-            ended_by=SCRIPT_ENDED,
+            ended_by=EndedBy.SCRIPT_ENDED,
             options=asked.options,
             kept=asked.kept,
         )
@@ -121,14 +112,14 @@ class ProveAct:
         try:
             self._executor.start()
         except KeyboardInterrupt:
-            return Ended(report=None, ended_by=INTERRUPTED, exit_code=None, reason=TOO_EARLY, left_nothing=True)
+            return Ended(report=None, ended_by=EndedBy.INTERRUPTED, exit_code=None, reason=TOO_EARLY, left_nothing=True)
         ending = self._to_its_end()
         try:
             return self._reported(self._ended_without_faults(ending))
         except KeyboardInterrupt:
             # What was measured is in the recording: only nobody sees it here.
             reason = f"the report was interrupted. {kept_words(str(self._executor.folder))}"
-            return replace(self._ended_as(ending), ended_by=INTERRUPTED, reason=reason)
+            return replace(self._ended_as(ending), ended_by=EndedBy.INTERRUPTED, reason=reason)
 
     def _ended_without_faults(self, ending: Ending) -> Ending:
         """The same end, or that of another start where the training could not go on with a lever and it is worth one."""
@@ -157,9 +148,9 @@ class ProveAct:
             self._say(f"It could not be started again: {error}")
             return None
         except KeyboardInterrupt:
-            self._ended_by_user = INTERRUPTED
+            self._ended_by_user = EndedBy.INTERRUPTED
             return None
-        self._ended_by_user = INTERRUPTED if self._experiment.ended_by == INTERRUPTED else None
+        self._ended_by_user = EndedBy.INTERRUPTED if self._experiment.ended_by == EndedBy.INTERRUPTED else None
         return ending if self._plan is not None else None
 
     def _to_its_end(self) -> Ending:
@@ -171,19 +162,19 @@ class ProveAct:
                 lead_in(self._executor, self._diagnose, self._told.lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
             )
         except KeyboardInterrupt:
-            self._keep(ended_by=INTERRUPTED)
+            self._keep(ended_by=EndedBy.INTERRUPTED)
         finally:
             ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code, problem=ending.problem)
         if ending.interrupted:
-            self._keep(ended_by=INTERRUPTED)
-        if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
+            self._keep(ended_by=EndedBy.INTERRUPTED)
+        if ending.problem is not None and self._experiment.ended_by == EndedBy.SCRIPT_ENDED:
             # In the lead-in nobody asked why: it did not end by itself.
-            self._keep(ended_by=CUT_SHORT)
+            self._keep(ended_by=EndedBy.CUT_SHORT)
         try:
             return self._with_later_starts(ending)
         except KeyboardInterrupt:
-            self._keep(ended_by=INTERRUPTED)
+            self._keep(ended_by=EndedBy.INTERRUPTED)
             return ending
 
     def _with_later_starts(self, ending: Ending) -> Ending:
@@ -196,7 +187,7 @@ class ProveAct:
             return ending
         chosen = self._chosen_before()
         plan = self._plan or self._made_plan(report, chosen)
-        self._keep(ended_by=RUNNING)
+        self._keep(ended_by=EndedBy.RUNNING)
         reached = LaterStarts(
             self._later,
             lambda executor, plan, budget_s, tell: self._walk(executor, plan, budget_s, tell, report=report, chosen=chosen),
@@ -223,15 +214,17 @@ class ProveAct:
 
     def _has_fault(self, ending: Ending) -> bool:
         """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
-        if self._plan is None or self._experiment.ended_by == INTERRUPTED:
+        if self._plan is None or self._experiment.ended_by == EndedBy.INTERRUPTED:
             return False
         # Of the last start alone: what an earlier one noted of a lever is of other steps.
         told = (self._walked.notes("arm"), self._walked.notes("lever"))
         faults = find_faults(self._experiment.choices, *told, ending, self._walked.notes(OWN_ERROR))
         for fault in faults:
-            self._say(f"{fault.choice.name}: {fault.reason}")
+            self._say(f"{fault.choice.name}: {sentence(fault.reason)}")
         if faults:
-            self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause_of(ending) else self._experiment.ended_by)
+            self._keep(
+                faults=(*self._experiment.faults, *faults), ended_by=EndedBy.LEVER_ENDED if cause_of(ending) else self._experiment.ended_by
+            )
         return bool(faults)
 
     def _is_worth_without(self) -> bool:
@@ -249,7 +242,7 @@ class ProveAct:
         if not unknown or needed_s > self._left_s:
             return False
         self._say(f"Starts again without it, for the remaining {format_duration(self._left_s * 1e9)}")
-        self._keep(choices=left, until_ns=None, ended_by=SCRIPT_ENDED)
+        self._keep(choices=left, until_ns=None, ended_by=EndedBy.SCRIPT_ENDED)
         return True
 
     def _go_on(self, lead: LeadIn) -> None:
@@ -259,18 +252,18 @@ class ProveAct:
             self._keep(choices=chosen.choices, untried=chosen.untried)
         if lead.how == "ended":
             # All of it is lead-in: nothing is to be left out.
-            self._keep(until_ns=None, ended_by=SCRIPT_ENDED)
+            self._keep(until_ns=None, ended_by=EndedBy.SCRIPT_ENDED)
         elif lead.report is None:
-            self._keep(ended_by=NEVER_TRAINED)
+            self._keep(ended_by=EndedBy.NEVER_TRAINED)
         elif not chosen.choices:
-            self._keep(ended_by=NOTHING_TO_TRY)
+            self._keep(ended_by=EndedBy.NOTHING_TO_TRY)
         else:
             self._try_out(lead.report, chosen)
 
     def _try_out(self, report: ReportDict, chosen: Chosen) -> None:
         # Of several ranks the steps of the one that the report is of are compared.
         plan = replace(self._made_plan(report, chosen), process=report["run"].get("pid"))
-        self._keep(ended_by=RUNNING)
+        self._keep(ended_by=EndedBy.RUNNING)
         budget_s = self._left_s
         outcome = self._walk(
             self._executor, plan, budget_s, lambda interim: self._told.testing(plan, interim, budget_s), report=report, chosen=chosen
@@ -369,22 +362,22 @@ class ProveAct:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
             return replace(ended, reason=why_nothing(ended, ending, error), left_nothing=self._left_nothing(ended))
-        if self._rerun is not None and ended.ended_by != INTERRUPTED:
+        if self._rerun is not None and ended.ended_by != EndedBy.INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
-        if self._check is not None and ended.ended_by != INTERRUPTED and (checked := self._check(report)).by_lever:
-            self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
+        if self._check is not None and ended.ended_by != EndedBy.INTERRUPTED and (checked := self._check(report)).by_lever:
+            self._keep(numerics=checked.by_lever, **({"ended_by": EndedBy.INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT_FILE)
         return replace(ended, report=report, changes=self._experiment.changes)
 
     def _left_nothing(self, ended: Ended) -> bool:
-        return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
+        return ended.ended_by == EndedBy.INTERRUPTED or holds_nothing(str(self._executor.folder))
 
     def _rerun_refused(self, report: ReportDict, rerun: Rerun) -> ReportDict:
         found = rerun(report, self._walked.lever_notes(), self._seed)
         if not found.levers:
             return report
-        self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
+        self._keep(repeated=found, **({"ended_by": EndedBy.INTERRUPTED} if found.interrupted else {}))
         self._keep_changes()
         return diagnose_recording(self._executor.folder)

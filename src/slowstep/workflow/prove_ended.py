@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending
-from slowstep.prove.experiment import INTERRUPTED, LEVER_ENDED, SCRIPT_ENDED
 from slowstep.prove.first_updates import EMPTY_INPUT
 from slowstep.prove.patch.change import NOT_SEEN, ScriptChange
 from slowstep.workflow.next_command.after_experiment import ended_untried
@@ -29,7 +29,7 @@ class Ended:
     """
 
     report: dict[str, Any] | None
-    ended_by: str
+    ended_by: EndedBy
     exit_code: int | None
     reason: str | None = None
     output: str = ""
@@ -48,9 +48,9 @@ class Ended:
     @property
     def code(self) -> int:
         """What `slowstep prove` ends with."""
-        if self.ended_by == INTERRUPTED:
+        if self.ended_by == EndedBy.INTERRUPTED:
             return INTERRUPTED_CODE
-        if self.exit_code and self.ended_by != LEVER_ENDED:
+        if self.exit_code and self.ended_by != EndedBy.LEVER_ENDED:
             return 1
         if self.report is None:
             return UNTRIED_CODE
@@ -63,10 +63,10 @@ def why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
     """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet. Whoever pressed Ctrl-C
     needs no advice on trainings that are not seen.
     """
-    if ended.ended_by == INTERRUPTED:
+    if ended.ended_by == EndedBy.INTERRUPTED:
         return TOO_EARLY
     if not ended.exit_code or ending.problem:
         # Of a script that came to its end more is known now than in the lead-in.
-        came_to_its_end = ended.ended_by == SCRIPT_ENDED and not ending.problem
+        came_to_its_end = ended.ended_by == EndedBy.SCRIPT_ENDED and not ending.problem
         return str(error) if came_to_its_end else ended.reason or str(error)
     return f"{error} {EMPTY_INPUT.capitalize()}."

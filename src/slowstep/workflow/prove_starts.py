@@ -7,18 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import SlowstepError
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.executor import Ending, Executor, surely_ended
-from slowstep.prove.experiment import (
-    BUDGET_SPENT,
-    CUT_SHORT,
-    INTERRUPTED,
-    NEVER_TRAINED,
-    NOT_TAKEN_UP,
-    SCRIPT_ENDED,
-    STOOD_STILL,
-    Experiment,
-    ScriptStart,
-)
+from slowstep.prove.experiment import Experiment, ScriptStart
 from slowstep.prove.first_updates import NeverTrained
 from slowstep.prove.later_start import LaterStart, NoTimeLeft, StartCost, drawn_anew, warmed_up
 from slowstep.prove.outcome import ExperimentOutcome, Interim
@@ -26,6 +17,8 @@ from slowstep.prove.stats.design import AS_IS, FEWEST_STARTS, FIRST
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.rounds import sum_rounds
 from slowstep.prove.stats.starts import StartedPlan
+from slowstep.reason_words import sentence
+from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.blocks import LOSS_NOT_FINITE
 from slowstep.units import format_count, format_duration
 from slowstep.workflow.prove_told import ProveTold
@@ -43,17 +36,18 @@ IN_PLACE: Final = "nothing keeps its files apart here, and it would meet what it
 OWN_LOSS: Final = "its own loss was not finite"
 NO_TIME: Final = "that takes about {needed}, and {left} of the budget are left"
 NO_FURTHER: Final = "Start {number} of the script {why}: it is not started again"
-NOT_STARTED: Final = "came to nothing ({error})"
-NOT_WARM: Final = "ended before it was warmed up"
-TOO_SLOW: Final = "was not warmed up when the budget was used up"
-NO_ROUND: Final = "ended before any lever was held against the training as it is"
-FAILED: Final = "ended with exit code {code}"
-HAD_TO_END: Final = "had to be ended ({problem})"
-# By `ExperimentOutcome.ended_by`.
+
+# Why a start is the last one, as what follows "start 2 of the script".
+NOT_STARTED: Final = Wording("start-came-to-nothing", "came to nothing ({error})")
+NOT_WARM: Final = Wording("start-not-warm", "ended before it was warmed up")
+TOO_SLOW: Final = Wording("start-too-slow", "was not warmed up when the budget was used up")
+NO_ROUND: Final = Wording("start-without-round", "ended before any lever was held against the training as it is")
+FAILED: Final = Wording("start-failed", "ended with exit code {code}")
+HAD_TO_END: Final = Wording("start-had-to-end", "had to be ended ({problem})")
 _OTHERWISE: Final = {
-    NEVER_TRAINED: "made no training step",
-    NOT_TAKEN_UP: "never began the tests",
-    STOOD_STILL: "made no more steps",
+    EndedBy.NEVER_TRAINED: Wording("start-never-trained", "made no training step"),
+    EndedBy.NOT_TAKEN_UP: Wording("start-not-taken-up", "never began the tests"),
+    EndedBy.STOOD_STILL: Wording("start-stood-still", "made no more steps"),
 }
 
 
@@ -70,7 +64,7 @@ class Reached:
     ending: Ending
     starts: tuple[ScriptStart, ...]
     goes_on: bool
-    ended_by: str = SCRIPT_ENDED
+    ended_by: EndedBy = EndedBy.SCRIPT_ENDED
     walked: Executor | None = None
     outcome: ExperimentOutcome | None = None
 
@@ -101,10 +95,10 @@ class LaterStarts:
             self._say_first(first, cost.worth_s(plan))
             while reached.goes_on:
                 if reached.left_s < cost.worth_s(plan):
-                    return replace(reached, goes_on=False, ended_by=BUDGET_SPENT)
+                    return replace(reached, goes_on=False, ended_by=EndedBy.BUDGET_SPENT)
                 reached = self._one(plan, cost, reached, budget_s)
         except KeyboardInterrupt:
-            return replace(reached, goes_on=False, ended_by=INTERRUPTED)
+            return replace(reached, goes_on=False, ended_by=EndedBy.INTERRUPTED)
         return reached
 
     def _say_first(self, first: Reached, worth_s: float) -> None:
@@ -121,7 +115,7 @@ class LaterStarts:
         try:
             later = LaterStart(self._make(number), before.rounds, own)
         except (SlowstepError, OSError) as error:
-            return self._come_to_nothing(None, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
+            return self._come_to_nothing(None, before, EndedBy.SCRIPT_ENDED, NOT_STARTED(error=str(error)))
 
         def left_s() -> float:
             return before.left_s - (self._clock() - began_s)
@@ -138,13 +132,13 @@ class LaterStarts:
             later.start()
             is_warm = self._warm(later, cost, len(before.starts) + 1, left_s())
         except KeyboardInterrupt:
-            return self._come_to_nothing(later, before, INTERRUPTED, None)
+            return self._come_to_nothing(later, before, EndedBy.INTERRUPTED, None)
         except NoTimeLeft:
-            return self._come_to_nothing(later, before, BUDGET_SPENT, TOO_SLOW)
+            return self._come_to_nothing(later, before, EndedBy.BUDGET_SPENT, TOO_SLOW())
         except (SlowstepError, OSError, NeverTrained) as error:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_STARTED.format(error=error))
+            return self._come_to_nothing(later, before, EndedBy.SCRIPT_ENDED, NOT_STARTED(error=str(error)))
         if not is_warm:
-            return self._come_to_nothing(later, before, SCRIPT_ENDED, NOT_WARM)
+            return self._come_to_nothing(later, before, EndedBy.SCRIPT_ENDED, NOT_WARM())
         return self._walked(later, before, left_s(), budget_s, cost)
 
     def _warm(self, executor: Executor, cost: StartCost, number: int, left_s: float) -> bool:
@@ -177,7 +171,7 @@ class LaterStarts:
             left_s=max(left_s - outcome.seconds, 0.0),
             ending=outcome.ending,
             starts=(*before.starts, start),
-            goes_on=(start.came_to_its_end and start.rounds > 0) or (outcome.ended_by == BUDGET_SPENT and share_s < left_s),
+            goes_on=(start.came_to_its_end and start.rounds > 0) or (outcome.ended_by == EndedBy.BUDGET_SPENT and share_s < left_s),
             ended_by=outcome.ended_by,
             walked=later,
             outcome=outcome,
@@ -187,35 +181,36 @@ class LaterStarts:
         """What there is to say of a start that walked so many rounds; where it is the last one for a reason of its own, that is said."""
         why = why_the_last(outcome, gained)
         if why is not None:
-            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
-        came_to_its_end = outcome.ended_by == SCRIPT_ENDED and outcome.ending.exit_code == 0
+            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=sentence(why)))
+        came_to_its_end = outcome.ended_by == EndedBy.SCRIPT_ENDED and outcome.ending.exit_code == 0
         return ScriptStart(updates=later.poll().updates, rounds=gained, came_to_its_end=came_to_its_end, reason=why)
 
-    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: str, why: str | None) -> Reached:
+    def _come_to_nothing(self, later: LaterStart | None, before: Reached, ended_by: EndedBy, why: Reason | None) -> Reached:
         """A start that measured nothing, in which no lever was on: what was known before stands. None was made where `later` is None."""
         ending = None if later is None else surely_ended(later)
         if ending is not None and ending.problem:
-            why = HAD_TO_END.format(problem=ending.problem)
+            why = HAD_TO_END(problem=ending.problem)
         if why is not None:
-            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=why))
+            self._say(NO_FURTHER.format(number=len(before.starts) + 1, why=sentence(why)))
         if later is None or ending is None:
             start = ScriptStart(updates=0, rounds=0, came_to_its_end=False, reason=why)
             return replace(before, goes_on=False, ended_by=ended_by, starts=(*before.starts, start))
-        ended_by = INTERRUPTED if ending.interrupted else CUT_SHORT if ending.problem else ended_by
+        ended_by = EndedBy.INTERRUPTED if ending.interrupted else EndedBy.CUT_SHORT if ending.problem else ended_by
         start = ScriptStart(updates=later.updates, rounds=0, came_to_its_end=ending.exit_code == 0, reason=why)
         return replace(before, goes_on=False, ended_by=ended_by, ending=ending, starts=(*before.starts, start), walked=later)
 
 
-def why_the_last(outcome: ExperimentOutcome, gained: int) -> str | None:
-    """Why no start follows one that had so many rounds, as a clause; None where one may, or where the experiment ended as asked for."""
+def why_the_last(outcome: ExperimentOutcome, gained: int) -> Reason | None:
+    """Why no start follows one that had so many rounds; None where one may, or where the experiment ended as asked for."""
     ending = outcome.ending
-    if outcome.ended_by == CUT_SHORT:
-        return HAD_TO_END.format(problem=ending.problem)
-    if outcome.ended_by != SCRIPT_ENDED:
-        return _OTHERWISE.get(outcome.ended_by)
+    if outcome.ended_by == EndedBy.CUT_SHORT:
+        return HAD_TO_END(problem=ending.problem)
+    if outcome.ended_by != EndedBy.SCRIPT_ENDED:
+        otherwise = _OTHERWISE.get(outcome.ended_by)
+        return None if otherwise is None else otherwise()
     if ending.exit_code:
-        return FAILED.format(code=ending.exit_code)
-    return None if gained else NO_ROUND
+        return FAILED(code=ending.exit_code)
+    return None if gained else NO_ROUND()
 
 
 def whole_rounds(started: StartedPlan) -> int:
@@ -233,7 +228,7 @@ def reached_by_first(executor: Executor, plan: Plan, ending: Ending, left_s: flo
 
 def may_start_again(experiment: Experiment, report: ReportDict, ending: Ending) -> bool:
     """Whether the script came to its own end, without an error, and another start may tell more of it: of one process, that makes steps."""
-    if experiment.ended_by != SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
+    if experiment.ended_by != EndedBy.SCRIPT_ENDED or ending.exit_code != 0 or not experiment.choices:
         return False
     return report["run"]["ranks"] == 1 and bool(report["throughput"]["steps_per_s"])
 

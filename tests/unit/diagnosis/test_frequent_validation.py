@@ -8,6 +8,7 @@ import pytest
 
 from judged import answer_of, finding
 from made_measurements import every, measurements, per_step
+from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.over_time.validations import Validations
 from slowstep.diagnosis.rule import Judged
@@ -28,7 +29,7 @@ A_QUARTER_MS, HALF_MS = 180.0, 500.0
 
 def validates(ms: float, known: Validations | None, *, workers: int | None = None, **restarts: int) -> dict[str, Any]:
     """A training that validates every 25 steps, as if no loader fed it where no workers are said."""
-    event = OccasionalEvent(name="validation", known=True, part=VALIDATION, every_steps=25.0, count=8, ns=per_step(every(25, ms)))
+    event = OccasionalEvent(name=EventName.VALIDATION, known=True, part=VALIDATION, every_steps=25.0, count=8, ns=per_step(every(25, ms)))
     return {
         "workers": workers,
         "ledger": {VALIDATION: every(25, ms)},

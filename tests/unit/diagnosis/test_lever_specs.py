@@ -13,12 +13,13 @@ import pytest
 from judged import finding
 from made_measurements import DATA, MS, SCRIPT, changed, every, fed, measurements, per_step
 from made_parts import function_part
+from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis import lever_specs
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
+from slowstep.record.experiment.lever_text import parse_spec
 
 Measured = dict[str, Any]
 CALLBACK, SAVE = function_part("output", "save_mask_images", "train.py", 80), Part("store", PartKind.SAVE, "torch.save")
@@ -131,7 +132,9 @@ def test_a_slow_collate_is_bounded_by_the_stub_of_what_can_be_made_faster(measur
 
 
 def test_every_second_validation_is_left_out_as_the_fix_proposes():
-    event = OccasionalEvent(name="validation", known=True, part=VALIDATION, every_steps=10.0, count=20, ns=per_step(every(10, 120.0)))
+    event = OccasionalEvent(
+        name=EventName.VALIDATION, known=True, part=VALIDATION, every_steps=10.0, count=20, ns=per_step(every(10, 120.0))
+    )
 
     levers = levers_of("frequent-validation", ledger={VALIDATION: every(10, 120.0)}, over_time={"events": (event,)})
 

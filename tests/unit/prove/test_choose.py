@@ -8,7 +8,9 @@ from slowstep.document.ledger import part_row
 from slowstep.errors import BadUsage
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.prove.choose import (
+    ANOTHER_LOADER,
     MOST_CHOSEN,
+    NAME_IT,
     NO_LEVER,
     NO_ROOM,
     NO_ROOM_ONE_BY_ONE,
@@ -21,9 +23,9 @@ from slowstep.prove.choose import (
     script_names,
 )
 from slowstep.prove.lever_check import check
-from slowstep.prove.stats.plan import parse_spec, spec_text
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.lever_text import parse_spec
 
 
 def lever(name: str, **more: Any) -> Lever:
@@ -89,13 +91,13 @@ def test_a_lever_that_two_findings_name_is_tried_once_for_the_first():
     chosen = choose_named([finding("storage-wait", fix(None, "mock-loader")), finding("reopened-files", fix(None, "mock-loader"))], LEVERS)
 
     assert names(chosen) == [("mock-loader", "bound", "storage-wait")]
-    assert [(each.rule, each.reason) for each in chosen.untried] == [("reopened-files", NO_LEVER)]
+    assert [(each.rule, each.reason) for each in chosen.untried] == [("reopened-files", NO_LEVER())]
 
 
 def test_findings_without_a_lever_are_listed_and_advice_is_not():
     chosen = choose_named([finding("double-precision", fix()), finding("idle-cores", fix(), claims=())], LEVERS)
 
-    assert [(each.rule, each.lever, each.reason) for each in chosen.untried] == [("double-precision", None, NO_LEVER)]
+    assert [(each.rule, each.lever, each.reason) for each in chosen.untried] == [("double-precision", None, NO_LEVER())]
 
 
 def test_a_lever_that_may_change_another_loader_is_to_be_named():
@@ -105,7 +107,7 @@ def test_a_lever_that_may_change_another_loader_is_to_be_named():
 
     assert (chosen.choices, [each.reason for each in chosen.untried]) == (
         (),
-        ["several loaders are read; name workers=0 to test it on the one that the training waits for most"],
+        [NAME_IT(lever="workers=0")],
     )
 
 
@@ -115,9 +117,7 @@ def test_a_lever_that_was_named_all_the_same_may_have_changed_another_loader():
     chosen = choose_asked([parse_spec("workers=0")], report(restarts), LEVERS)
 
     assert names(chosen) == [("workers=0", "other", None)]
-    assert [each.reason for each in chosen.untried] == [
-        "several loaders are read, and workers=0 changes the one that the training waits for most, which may be another"
-    ]
+    assert [each.reason for each in chosen.untried] == [ANOTHER_LOADER(lever="workers=0")]
 
 
 def test_no_more_levers_are_chosen_than_the_budget_is_for():
@@ -126,7 +126,7 @@ def test_no_more_levers_are_chosen_than_the_budget_is_for():
     chosen = choose_named(findings, LEVERS)
 
     assert len(chosen.choices) == MOST_CHOSEN
-    assert [(each.lever, each.reason) for each in chosen.untried] == [("stub=train:f6", NO_ROOM), ("stub=train:f7", NO_ROOM)]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("stub=train:f6", NO_ROOM()), ("stub=train:f7", NO_ROOM())]
 
 
 def test_a_fix_that_changes_numerics_is_offered_and_marked_but_its_bound_is_not():
@@ -146,13 +146,13 @@ def test_levers_that_were_asked_for_know_the_findings_that_name_them():
         ("stub=train:other", "other", None),
         ("mock-loader", "other", None),
     ]
-    assert [(each.rule, each.reason) for each in chosen.untried] == [("slow-callback", NOT_ASKED)]
+    assert [(each.rule, each.reason) for each in chosen.untried] == [("slow-callback", NOT_ASKED())]
 
 
 def test_of_findings_that_name_no_lever_nobody_asks_for_one():
     chosen = choose_asked([parse_spec("mock-loader")], report(finding("too-few-workers", fix()), finding("slow-start", claims=())), LEVERS)
 
-    assert [(each.rule, each.reason) for each in chosen.untried] == [("too-few-workers", NO_LEVER)]
+    assert [(each.rule, each.reason) for each in chosen.untried] == [("too-few-workers", NO_LEVER())]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_all_are_tried_but_those_that_nobody_can_give_a_value():
     chosen = choose_all(report(), LEVERS)
 
     assert [choice.name for choice in chosen.choices] == ["checkpoint-off", "mock-loader", "validation-off", "workers=4", "callbacks-off"]
-    assert [(each.lever, each.reason) for each in chosen.untried] == [("stub", NO_VALUE)]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("stub", NO_VALUE())]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_the_levers_of_the_package_are_known():
     levers = known_levers()
 
     assert "mock-loader" in levers
-    assert all(spec_text(LeverSpec(name=name)) == name for name in levers)
+    assert all(str(LeverSpec(name=name)) == name for name in levers)
 
 
 def test_where_findings_name_nothing_what_would_tell_is_tried():
@@ -352,7 +352,7 @@ def test_callbacks_off_is_one_arm_for_each_callback_that_was_seen(every):
         (f"callbacks-off=Plot{every}", role, "slow-callback"),
         (f"callbacks-off=RichProgressBar{every}", "other", None),
     ]
-    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=EarlyStopping", STEERING)]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=EarlyStopping", STEERING())]
 
 
 def test_callbacks_beyond_those_that_take_most_time_are_listed_as_untried():
@@ -362,7 +362,7 @@ def test_callbacks_beyond_those_that_take_most_time_are_listed_as_untried():
     chosen = choose_asked([parse_spec("callbacks-off")], report(parts=parts), LEVERS)
 
     assert [choice.name for choice in chosen.choices] == [f"callbacks-off=C{number}" for number in range(MOST_CHOSEN)]
-    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=C6", NO_ROOM_ONE_BY_ONE)]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=C6", NO_ROOM_ONE_BY_ONE())]
 
 
 def test_without_a_callback_that_was_seen_and_with_a_name_it_is_as_it_was_asked_for():

@@ -6,8 +6,9 @@ import pytest
 
 from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
-from slowstep.prove.lever_faults import arm_at_end, cause_of, error_in, find_faults
+from slowstep.prove.lever_faults import KILLED, OUT_OF_MEMORY, arm_at_end, cause_of, error_in, find_faults
 from slowstep.prove.stats.design import FIRST
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.lever import LeverSpec
 
 CRASH = """step 10
@@ -31,6 +32,10 @@ def ending(exit_code: int | None, output: str = "", problem: str | None = None) 
     return Ending(exit_code=exit_code, killed=exit_code is None, left=(), output=output, problem=problem)
 
 
+def said_of(ended: Ending) -> str:
+    return sentence(cause_of(ended))
+
+
 @pytest.mark.parametrize(("arms", "on"), [((), None), ((0,), None), ((2, 1), None), ((0, 3, 2), 2)])
 def test_the_last_switch_says_which_arm_was_on(arms, on):
     assert arm_at_end([{"kind": "arm", "arm": arm} for arm in arms]) == on
@@ -39,7 +44,7 @@ def test_the_last_switch_says_which_arm_was_on(arms, on):
 def test_a_warning_about_memory_before_another_error_is_no_lack_of_memory():
     warned = ending(1, f"warning: near out of memory\n{CRASH}")
 
-    assert cause_of(warned) == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
+    assert said_of(warned) == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
 
 
 @pytest.mark.parametrize("ended", [ending(0), ending(None), ending(None, CRASH), ending(1, CRASH, "it took too much room")])
@@ -48,8 +53,8 @@ def test_an_end_without_a_fault_has_no_cause(ended):
 
 
 def test_an_error_is_told_by_its_own_line():
-    assert cause_of(ending(1, CRASH)) == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
-    assert cause_of(ending(3)) == "the script ended with exit code 3 while it was on"
+    assert said_of(ending(1, CRASH)) == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
+    assert said_of(ending(3)) == "the script ended with exit code 3 while it was on"
 
 
 @pytest.mark.parametrize(
@@ -63,11 +68,12 @@ def test_an_error_is_told_by_its_own_line():
     ],
 )
 def test_a_lack_of_memory_is_called_that(output, said):
-    assert cause_of(ending(1, output)).startswith(f"out of memory while it was on ({said}")
+    assert cause_of(ending(1, output)).code == OUT_OF_MEMORY.code
+    assert said_of(ending(1, output)).startswith(f"out of memory while it was on ({said}")
 
 
 def test_who_was_killed_by_the_system_lacked_memory_by_all_appearances():
-    assert cause_of(ending(137)) == "probably out of memory: the script was killed (SIGKILL) while it was on"
+    assert cause_of(ending(137)) == KILLED()
 
 
 def test_of_a_long_error_the_beginning_is_told_and_without_a_traceback_the_last_line():

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.prove.bench.loader_bound import is_crowded, judge
+from slowstep.prove.bench.loader_bound import UNEVEN, Bound, is_crowded, judge
 from slowstep.prove.bench.loader_speed import are_alike, bend, change_of_cache, curve, from_storage, make_point, own_point, page_cache
 from slowstep.prove.bench.loader_stages import carried, read_calls, stages
+from slowstep.reason_words import sentence
 
 MS = 1_000_000
 BESIDE_COMPUTE = ", with nothing else to do: in the training they work while the model computes"
+
+
+def said_by(bound: Bound) -> str:
+    return sentence(bound.reason)
 
 
 def a_slice(workers: int = 1, **changes: Any) -> dict[str, Any]:
@@ -324,7 +329,7 @@ def test_computing_workers_are_cpu_bound():
     bound = judge(make_point(1, [a_drain()]), cores=2)
 
     assert bound.kind == "cpu"
-    assert "the loader uses 1.1 of 2 cores: more workers could use the rest" in bound.sentence
+    assert "the loader uses 1.1 of 2 cores: more workers could use the rest" in said_by(bound)
     assert {row.threshold for row in bound.rows if row.unit == "share"} >= {0.5}
     assert all(row.source for row in bound.rows if row.threshold is not None)
 
@@ -341,13 +346,13 @@ def test_computing_workers_are_cpu_bound():
 def test_waiting_for_a_core_is_said_beside_computing(cores: int, process_ms: int, said: str) -> None:
     waits = {"cpu_ns": 60 * MS, "delay_ns": 40 * MS} if process_ms < 100 else {}
 
-    sentence = judge(make_point(0, [a_drain(0, slices={**waits, "process_ns": process_ms * MS})]), cores=cores).sentence
+    text = said_by(judge(make_point(0, [a_drain(0, slices={**waits, "process_ns": process_ms * MS})]), cores=cores))
 
-    assert sentence.startswith(f"making a batch is {said}")
+    assert text.startswith(f"making a batch is {said}")
 
 
 def test_workers_on_all_cores_have_none_left():
-    assert "more workers would find no free core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
+    assert "more workers would find no free core" in said_by(judge(make_point(2, [a_drain(2)]), cores=2))
 
 
 @pytest.mark.parametrize(
@@ -361,7 +366,7 @@ def test_workers_on_all_cores_have_none_left():
 def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
     points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
 
-    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores{said}")
+    assert said_by(judge(make_point(2, [a_drain(2)]), cores=2, points=points)).endswith(f"2.0 of 2 cores{said}")
 
 
 @pytest.mark.parametrize(
@@ -382,9 +387,9 @@ def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own:
     drains = [a_drain(workers, batch_ms=ms) for workers, ms in batch_ms.items()]
     points = curve([a_drain(own, batch_ms=batch_ms[own]), *drains]) if batch_ms else ()
 
-    sentence = judge(make_point(own, [a_drain(own)]), cores=8, points=points).sentence
+    text = said_by(judge(make_point(own, [a_drain(own)]), cores=8, points=points))
 
-    assert sentence.endswith(f" of 8 cores{said}")
+    assert text.endswith(f" of 8 cores{said}")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +403,7 @@ def test_a_long_way_binds_a_loader_that_is_faster_without_it(carrying: float | N
 
     assert bound.kind == kind
     if kind == "transport":
-        assert "is 67 % of what a sample takes, and without workers the loader alone is 2.0x as fast" in bound.sentence
+        assert "is 67 % of what a sample takes, and without workers the loader alone is 2.0x as fast" in said_by(bound)
         assert {row.name: row.value for row in bound.rows}["the way to the training, of a sample"] == 0.67
 
 
@@ -416,7 +421,7 @@ def test_a_loader_is_crowded_from_where_its_queueing_is_said(delay_ms: int, crow
     point = make_point(1, [a_drain(slices={"cpu_ns": 90 * MS, "delay_ns": delay_ms * MS, "process_ns": 90 * MS})])
 
     assert is_crowded(point, 2) is crowded
-    assert ("left out" in judge(point, cores=2).sentence) is crowded
+    assert ("left out" in said_by(judge(point, cores=2))) is crowded
 
 
 STILL = {"cpu_ns": 10 * MS, "process_ns": 10 * MS}
@@ -441,8 +446,8 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
 
     bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_calls(parts))
     assert bound.kind == kind
-    assert "90 % waiting" in bound.sentence
-    assert calls in (None, "file") or "the.call" in bound.sentence
+    assert "90 % waiting" in said_by(bound)
+    assert calls in (None, "file") or "the.call" in said_by(bound)
 
 
 @pytest.mark.parametrize(("made_ms", "kind"), [(40, "transport"), (60, "transport"), (91, "cpu")])
@@ -469,7 +474,7 @@ def test_workers_that_are_started_anew_most_of_the_time_bind_the_loader():
     # Nor is what a worker takes for one batch, 20 ms with two of them, any start.
     assert point.starting == pytest.approx(110 / 160)
     assert bound.kind == "start"
-    assert bound.sentence == "69 % of its time goes to starting workers at each epoch, of 4 batches, and to ending them"
+    assert said_by(bound) == "69 % of its time goes to starting workers at each epoch, of 4 batches, and to ending them"
     # The making of a first batch that takes long is no start.
     slow = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS}
     assert judge(make_point(2, [a_drain(2, batches=30, edges=edges, slices=slow)]), cores=2).kind != "start"
@@ -479,7 +484,7 @@ def test_idle_workers_and_nothing_ready_is_undetermined():
     bound = judge(make_point(4, [a_drain(4, slices={"wall_ns": 80 * MS, "cpu_ns": 80 * MS})]), cores=8)
 
     assert bound.kind == "undetermined"
-    assert "unequal times" in bound.sentence
+    assert bound.reason.code == UNEVEN.code
 
 
 def test_no_share_in_the_evidence_is_over_one():
@@ -495,7 +500,7 @@ def test_half_and_half_is_mixed():
 
     bound = judge(make_point(1, [drain]), cores=2)
     assert bound.kind == "undetermined"
-    assert bound.sentence.startswith("mixed: 50 %")
+    assert said_by(bound).startswith("mixed: 50 %")
 
 
 def test_without_slices_nothing_is_judged():

@@ -12,6 +12,8 @@ from slowstep.errors import NoSandbox
 from slowstep.prove.rerun_levers import FOLDER, MOST_ROUNDS, RerunLevers, designed, places_of, steps_of
 from slowstep.prove.sandbox.sandbox import Sandbox
 from slowstep.prove.stats.design import FEWEST_PAIRS
+from slowstep.reason_words import sentence
+from slowstep.reasons import SAID
 from slowstep.record.launching.command import Command
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
@@ -119,14 +121,15 @@ def test_runs_that_take_too_long_are_not_begun_and_say_how_long_they_would(tmp_p
 
     assert said == []
     assert found.levers["workers=2"].state == "unmeasured"
-    assert found.levers["workers=2"].reason == "8 runs take 56.0 s: give --budget 28s or more, and no other lever"
+    assert sentence(found.levers["workers=2"].reason) == "8 runs take 56.0 s: give --budget 28s or more, and no other lever"
 
 
 @pytest.mark.parametrize("error", [NoSandbox, OSError])
 def test_a_run_that_cannot_be_made_spoils_nothing_else(tmp_path: Path, error: type[Exception]) -> None:
     found, _ = compared(tmp_path, budget_s=60.0, opens=error)
 
-    assert (found.levers["workers=2"].state, found.levers["workers=2"].reason, found.interrupted) == ("unmeasured", "no room", False)
+    lever = found.levers["workers=2"]
+    assert (lever.state, lever.reason, found.interrupted) == ("unmeasured", SAID(said="no room"), False)
 
 
 def test_ctrl_c_in_the_first_run_leaves_a_lever_without_result(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from slowstep.prove.executor import Ending, Progress
 from slowstep.prove.stats.design import make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
+from slowstep.reason_words import sentence
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
@@ -24,7 +25,7 @@ from slowstep.workflow import bench_act
 from slowstep.workflow.bench import bench, how_long
 from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements
 from slowstep.workflow.bench_report import make_report
-from slowstep.workflow.bench_request import BenchRequest
+from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
 PLACE = {"kind": "overlay", "claims": "no file changed", "warnings": []}
@@ -192,7 +193,7 @@ LONG = "the loader was still being measured after 168 s (2 workers); the rest wa
 def test_whatever_ends_it_is_told_and_the_training_is_ended(changes, ended_by, reason):
     measured = run(Played(**changes))
 
-    assert (measured.ended_by, measured.reason) == (ended_by, reason)
+    assert (measured.ended_by, sentence(measured.reason)) == (ended_by, reason)
 
 
 class Killed(BaseException):
@@ -229,7 +230,8 @@ def test_a_recording_is_kept_where_the_training_did_anything(
 def test_a_loader_that_cannot_be_measured_ends_it(notes, reason):
     measured = run(Played(notes_of={"task": notes, "iterator": [], "block": []}))
 
-    assert measured.reason == f"the loader cannot be measured: {reason}"
+    assert (measured.ended_by, measured.reason.code) == (BenchEndedBy.DONE, bench_act.UNMEASURABLE.code)
+    assert sentence(measured.reason) == f"the loader cannot be measured: {reason}"
     assert measured.plan is None
 
 
@@ -391,7 +393,7 @@ def test_a_batch_that_is_trained_on_several_times_is_counted_once(
 def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict[str, Any]], kept: int):
     real = real_bench("case_study_data")
     measured = measured_of(
-        real, notes=real["notes"][:kept], plan=None, steps=no_steps(), ended_by="interrupted", reason="interrupted by Ctrl-C"
+        real, notes=real["notes"][:kept], plan=None, steps=no_steps(), ended_by=BenchEndedBy.INTERRUPTED, reason=bench_act.BY_CTRL_C()
     )
 
     report = make_report(measured, BenchRequest(what="data", words=("train.py",)))
@@ -441,7 +443,7 @@ def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str,
 
     assert faults(report) == []
     assert measured.code == code
-    assert report["bench"]["reason"] == measured.reason
+    assert report["bench"]["reason"] == sentence(measured.reason)
     assert report["run"].get("next_command") == following
     assert ("own error" in report["bench"]["next_because"]) == (code == 1)
 

@@ -18,9 +18,10 @@ from slowstep.document.validity import validate
 from slowstep.prove.choose import Choice, Role
 from slowstep.prove.experiment import Experiment, save
 from slowstep.prove.lever_faults import LeverFault
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
+from slowstep.reasons import SAID
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
@@ -706,22 +707,22 @@ def test_whole_runs_are_held_to_the_rules_of_blocks(tmp_path, ratios, verdict):
 
 
 @pytest.mark.parametrize(
-    ("found", "state", "reason"),
+    ("of_runs", "said", "state", "reason"),
     [
-        (RepeatedRuns(state="unmeasured", reason="8 runs take 1 h"), "not applicable", "and whole runs were not compared: 8 runs take 1 h"),
-        (RepeatedRuns(state="failed", reason="it ended by itself"), "failed", "and in a run of its own: it ended by itself"),
-        (RepeatedRuns(state="not applicable", reason="no workers"), "not applicable", "and in a run of its own: no workers"),
+        ("unmeasured", "8 runs take 1 h", "not applicable", "and whole runs were not compared: 8 runs take 1 h"),
+        ("failed", "it ended by itself", "failed", "and in a run of its own: it ended by itself"),
+        ("not applicable", "no workers", "not applicable", "and in a run of its own: no workers"),
     ],
     ids=["too long", "failed", "not there either"],
 )
-def test_a_lever_that_whole_runs_could_not_have_either_says_both_reasons(tmp_path, found, state, reason):
-    row = row_of(by_runs(tmp_path / "r", found), "workers=4")
+def test_a_lever_that_whole_runs_could_not_have_either_says_both_reasons(tmp_path, of_runs, said, state, reason):
+    row = row_of(by_runs(tmp_path / "r", RepeatedRuns(state=of_runs, reason=SAID(said=said))), "workers=4")
 
     assert (row["state"], row["reason"], row["gain"], row["verdict"], row["how"]) == (state, f"read once only; {reason}", None, None, None)
 
 
 def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
-    found = RepeatedRuns(state="failed", reason="it ended by itself", ratios=(1.9, 2.0, 2.1, 2.0))
+    found = RepeatedRuns(state="failed", reason=SAID(said="it ended by itself"), ratios=(1.9, 2.0, 2.1, 2.0))
     report = by_runs(tmp_path / "r", found, "fix")
 
     row = row_of(report, "workers=4")
@@ -756,7 +757,7 @@ def test_whole_runs_that_differ_without_a_lever_are_not_trusted(tmp_path):
 
 
 def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(tmp_path):
-    faults = (LeverFault(choice=STUB, reason="out of memory while it was on"),)
+    faults = (LeverFault(choice=STUB, reason=SAID(said="out of memory while it was on")),)
     report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked={"faults": faults, "ended_by": "a lever"})
 
     row = row_of(report, STUB.name)

@@ -18,10 +18,11 @@ from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import SandboxPlace, load
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.reason_words import sentence
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.report.terminal import show
@@ -584,13 +585,13 @@ def test_a_start_that_comes_to_no_round_is_the_last(tmp_path):
     assert (len(staged), ended.ended_by) == (2, "script ended")
     assert (row_of(ended)["rounds"], row_of(ended)["verdict"]) == (5, "proved")
     assert any("Start 2 of the script" in line for line in told.lines)
-    assert [start["reason"] for start in ended.report["run"]["experiment"]["starts"]] == [None, NO_ROUND]
+    assert [start["reason"] for start in ended.report["run"]["experiment"]["starts"]] == [None, sentence(NO_ROUND())]
 
 
 def test_a_later_start_that_fails_or_cannot_be_made_leaves_its_reason(tmp_path):
     for name, second, reason in (
-        ("fails", short(1, exit_code=7), FAILED.format(code=7)),
-        ("none", None, NOT_STARTED.format(error="no room for a sandbox")),
+        ("fails", short(1, exit_code=7), sentence(FAILED(code=7))),
+        ("none", None, sentence(NOT_STARTED(error="no room for a sandbox"))),
     ):
         ended, _, told = acted_later(tmp_path / name, short(5), *([second] if second else []))
 
@@ -605,7 +606,7 @@ def test_a_later_start_that_is_not_warm_when_the_budget_ends_is_ended_then(tmp_p
 
     assert (len(staged), ended.ended_by, ended.code, row_of(ended)["rounds"]) == (2, "budget", 0, 5)
     assert staged[1].now_s - staged[1].began_s < 15.0
-    assert ended.report["run"]["experiment"]["starts"][1]["reason"] == TOO_SLOW
+    assert ended.report["run"]["experiment"]["starts"][1]["reason"] == sentence(TOO_SLOW())
 
 
 def test_no_other_start_is_announced_where_there_is_no_time_for_one(tmp_path):
@@ -698,14 +699,14 @@ def test_a_lever_is_not_at_fault_where_a_later_start_fails_before_it_was_on(tmp_
     assert row_of(ended)["verdict"] == "proved"
     first, second = ended.report["run"]["experiment"]["starts"]
     assert (first["rounds"], first["reason"]) == (5, None)
-    assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, NOT_WARM)
+    assert (second["updates"], second["rounds"], second["came_to_its_end"], second["reason"]) == (0, 0, False, sentence(NOT_WARM()))
 
 
 def test_why_a_later_start_had_to_be_ended_is_said_as_it_is_kept(tmp_path):
     full = {"problem": "the disk is nearly full", "trains_at_s": None}
     ended, _, told = acted_later(tmp_path / "r", short(5), short(1, **full))
 
-    why = HAD_TO_END.format(problem=full["problem"])
+    why = sentence(HAD_TO_END(problem=full["problem"]))
     assert ended.report["run"]["experiment"]["starts"][-1]["reason"] == why
     assert any(why in line for line in told.lines)
 

@@ -9,8 +9,8 @@ import pytest
 
 from slowstep.errors import DiscoveryError
 from slowstep.prove.lead_in import LeadLimits
-from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.workflow import prove
 from slowstep.workflow.prove import _announced
 from slowstep.workflow.prove_request import ProveRequest

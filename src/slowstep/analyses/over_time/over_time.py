@@ -16,6 +16,7 @@ from slowstep.analyses.input.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.input.validation_batches import find_validation_batches
 from slowstep.analyses.ledger.ledger import Ledger, with_core_delay_by_step
 from slowstep.analyses.ledger.saves import GrowingSaves, find_growing_saves, is_saving, saving_steps
+from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.growth import PartGrowth, find_growth
 from slowstep.analyses.over_time.periods import HIT_SHARE, find_periods
 from slowstep.analyses.over_time.startup import Startup, find_startup
@@ -31,11 +32,6 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-EPOCH_CHANGE = "epoch change"
-LOADER_START = "start of the loader"
-CHECKPOINT = "checkpoint"
-TURN = "another optimizer's turn"
-LARGER = "more to compute"
 # Attention takes the square of its sequence's length, the most of what models are made of; and a tenth may be the machine's pace.
 LARGEST_POWER = 2
 OF_PACE = 0.1
@@ -54,7 +50,7 @@ SMALLEST_SHARE = 0.005
 class OccasionalEvent:
     """Something that is not in every step: how often, how long each, and in which steps."""
 
-    name: str | None  # of a known one
+    name: EventName | None  # of a known one
     known: bool  # what it is; else only found by its period in the lengths of steps
     part: Part  # the ledger part that holds most of it
     every_steps: float | None  # None where it was seen once
@@ -94,7 +90,7 @@ class OverTime:
     stragglers: Stragglers | None
     unsteady: Unsteady
 
-    def event(self, name: str) -> OccasionalEvent | None:
+    def event(self, name: EventName) -> OccasionalEvent | None:
         """A known event by name."""
         return next((event for event in self.events if event.known and event.name == name), None)
 
@@ -151,16 +147,16 @@ def _validations(
     return replace(found, batches=find_validation_batches(timeline, trainer, steps, stacks, float(validation.ns.sum())))
 
 
-def _start_name(trainer: Trainer) -> str:
+def _start_name(trainer: Trainer) -> EventName:
     """What a start of the loader is called: in the first epoch it changes none."""
-    return LOADER_START if max(trainer.starts.height, trainer.waits["iterator"].n_unique()) <= 1 else EPOCH_CHANGE
+    return EventName.LOADER_START if max(trainer.starts.height, trainer.waits["iterator"].n_unique()) <= 1 else EventName.EPOCH_CHANGE
 
 
-def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Floats) -> list[OccasionalEvent]:
+def _known_events(ledger: Ledger, steps: Steps, start_name: EventName, starting: Floats) -> list[OccasionalEvent]:
     """`starting` is what starts of the loader take of each step."""
     validating = with_core_delay_by_step(ledger, VALIDATION)
-    candidates: list[tuple[str, Part, Floats, Ints]] = [
-        ("validation", VALIDATION, validating, np.flatnonzero(validating > 0)),
+    candidates: list[tuple[EventName, Part, Floats, Ints]] = [
+        (EventName.VALIDATION, VALIDATION, validating, np.flatnonzero(validating > 0)),
         (start_name, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
     ]
     saving = sorted((part for part in ledger.parts if is_saving(part)), key=lambda part: -ledger.total_of(part))
@@ -168,7 +164,7 @@ def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Float
         at = saving_steps(ledger)
         ns = np.zeros(steps.count)
         ns[at] = with_core_delay_by_step(ledger, *saving)[at]
-        candidates.append((CHECKPOINT, saving[0], ns, at))
+        candidates.append((EventName.CHECKPOINT, saving[0], ns, at))
     events = []
     for name, part, ns, at in candidates:
         if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
@@ -180,7 +176,7 @@ def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Float
 
 def _parts_of(ledger: Ledger, known: list[OccasionalEvent]) -> list[Part]:
     """The parts that known events take, and the collector."""
-    saves = any(event.name == CHECKPOINT for event in known)
+    saves = any(event.name == EventName.CHECKPOINT for event in known)
     return [COLLECTION, *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
 
 
@@ -222,7 +218,12 @@ def _found_events(
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
             ns[period.at] = with_core_delay_by_step(ledger, part)[period.at]
         is_larger = _is_larger(ledger, graphs, part, at, others, len(quiet_ns))
-        name = TURN if _is_turn(part, turns, at, others) else LARGER if is_larger else "validation" if validation else None
+        names = (
+            (EventName.TURN, _is_turn(part, turns, at, others)),
+            (EventName.LARGER, is_larger),
+            (EventName.VALIDATION, validation),
+        )
+        name = next((name for name, is_it in names if is_it), None)
         events.append(
             OccasionalEvent(
                 name=name,

@@ -15,7 +15,7 @@ from slowstep.prove.bench.loader_curve import beside_others, gain_without_worker
 from slowstep.prove.bench.loader_speed import Point, page_cache
 from slowstep.prove.bench.loader_stages import READING, BuiltinCalls
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, ratio
-from slowstep.units import format_count, format_ratio, format_share
+from slowstep.reasons import Reason, Wording
 
 BoundKind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
@@ -29,6 +29,44 @@ FROM_STORAGE: Final = 0.1
 # Less waiting for a core does not explain why fewer cores are busy than compute.
 MUCH_QUEUEING: Final = 1 - BUSY
 STORAGE_FROM: Final = "own choice: under a tenth the page cache answers nine reads of ten"
+
+FEW_BATCHES: Final = Wording("bound-of-few-batches", "too few batches were read to say what slows the loader")
+MIXED: Final = Wording("bound-is-mixed", "mixed: {computing:share} of making a batch is computing and {waiting:share} waiting")
+STARTS: Final = Wording("bound-by-starts", "{share:share} of its time goes to starting workers at each epoch{length}, and to ending them")
+_LENGTH: Final = Wording("length-of-epoch", ", of {batches:count batch|batches}")
+LIE_READY: Final = Wording("receiving-takes-long", "a batch is ready {share:share} of the time: receiving it takes long, not making it")
+LONG_WAY: Final = Wording(
+    "long-way-from-workers",
+    "moving a sample from a worker to the training is {share:share} of what a sample takes, and without workers the loader alone is "
+    "{gain:ratio} as fast: use no workers, or larger batches of fewer tensors",
+)
+UNEVEN: Final = Wording(
+    "batches-take-unequal-times",
+    "workers make batches only {share:share} of their time, yet none lies ready: batches that take unequal times wait for each other, or "
+    "sending them takes the rest",
+)
+
+COMPUTES: Final = Wording("bound-by-computing", "making a batch is {share:share} computing{waiting}{cores}{more}")
+_WAITS_LEFT_OUT: Final = Wording("core-waits-not-counted", ", waits for a core ({share:share} of the time) left out")
+_WAITS_AMONG: Final = Wording("core-waits-among", " ({share:share} waiting for a core)")
+_CORES: Final = Wording("cores-of-loader", ", and the loader uses {used:.1f} of {cores:g} cores")
+BUT_FASTER: Final = Wording("full-but-faster", ", but {others} (see the curve)")
+AND_FASTER: Final = Wording("free-and-faster", ", and {others} (see the curve)")
+NO_FREE_CORE: Final = Wording("no-free-core", ": more workers would find no free core{curve}")
+_WERE: Final = Wording("more-workers-in-curve", ", and were {others} (see the curve)")
+OTHERS_USE: Final = Wording(
+    "others-use-the-rest", ": other processes use the rest, or the loader computes in bursts, for which there are too few"
+)
+COULD_USE: Final = Wording("more-workers-could-use", ": more workers could use the rest")
+MORE_WERE: Final = Wording("more-workers-were", ", but more workers were {others} (see the curve){alone}")
+# Of a loader without workers: a curve of the loader alone does not show what they are for.
+_ALONE: Final = Wording("curve-is-alone", ", with nothing else to do: in the training they work while the model computes")
+
+STANDS_STILL: Final = Wording("bound-by-waiting", "making a batch is {share:share} waiting{cause}")
+IN_CALL: Final = Wording("waiting-in-call", ", in {call}")
+FROM_DISK: Final = Wording("read-from-storage", ", and {share:share} of what it reads comes from storage")
+CONNECTED: Final = Wording("waiting-connected", ", with {connections:count connection} open")
+UNEXPLAINED: Final = Wording("waiting-unexplained", "; neither storage nor a connection explains it (a sleep, a lock, a remote service)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,10 +82,10 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """The verdict in one word and one sentence, with all that it was drawn from."""
+    """The verdict in one word and with its reason, and all that it was drawn from."""
 
     kind: BoundKind
-    sentence: str
+    reason: Reason
     rows: tuple[Row, ...]
 
 
@@ -80,27 +118,23 @@ def judge(
     ready = _ready(point)
     rows = _rows(point, shares, ready, cores, first, carrying)
     if point.starting is not None and point.starting > HALF:
-        return Bound(kind="start", sentence=_starting(point), rows=rows)
+        return Bound(kind="start", reason=_starting(point, point.starting), rows=rows)
     if shares.making is None or shares.computing is None or shares.blocked is None:
-        return Bound(kind="undetermined", sentence="too few batches were read to say what slows the loader", rows=rows)
+        return Bound(kind="undetermined", reason=FEW_BATCHES(), rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
     if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
-        sentence = f"a batch is ready {format_share(ready)} of the time: receiving it takes long, not making it"
-        return Bound(kind="transport", sentence=sentence, rows=rows)
+        return Bound(kind="transport", reason=LIE_READY(share=ready), rows=rows)
     # Both are needed: a way that is long and that many workers share may still be worth it, and without workers caches may be warmer.
     if carrying is not None and carrying > HALF and (gain := gain_without_workers(point, points)) is not None:
-        return Bound(kind="transport", sentence=_too_long_a_way(carrying, gain), rows=rows)
+        return Bound(kind="transport", reason=LONG_WAY(share=carrying, gain=gain), rows=rows)
     if point.workers and shares.making.high < HALF:
-        return Bound(kind="undetermined", sentence=_uneven(shares.making), rows=rows)
+        return Bound(kind="undetermined", reason=UNEVEN(share=shares.making.value), rows=rows)
     if shares.computing.low > HALF:
-        return Bound(kind="cpu", sentence=_computing(point, shares, cores, points), rows=rows)
+        return Bound(kind="cpu", reason=_computing(point, shares, cores, points), rows=rows)
     if shares.blocked.low > HALF:
-        kind, cause = _cause(point, calls, shares.blocked.value)
-        return Bound(kind=kind, sentence=cause, rows=rows)
-    sentence = (
-        f"mixed: {format_share(shares.computing.value)} of making a batch is computing and {format_share(shares.blocked.value)} waiting"
-    )
-    return Bound(kind="undetermined", sentence=sentence, rows=rows)
+        kind, cause = _cause(point, calls)
+        return Bound(kind=kind, reason=STANDS_STILL(share=shares.blocked.value, cause=cause), rows=rows)
+    return Bound(kind="undetermined", reason=MIXED(computing=shares.computing.value, waiting=shares.blocked.value), rows=rows)
 
 
 def is_crowded(point: Point, cores: float | None) -> bool:
@@ -159,74 +193,54 @@ def _carrying(point: Point, ready: float) -> float:
     return min(ready, float(used / period))
 
 
-def _starting(point: Point) -> str:
-    length = "" if point.epoch_batches is None else f", of {format_count(round(point.epoch_batches), 'batch', 'batches')}"
-    return f"{format_share(point.starting)} of its time goes to starting workers at each epoch{length}, and to ending them"
+def _starting(point: Point, share: float) -> Reason:
+    length = None if point.epoch_batches is None else _LENGTH(batches=round(point.epoch_batches))
+    return STARTS(share=share, length=length)
 
 
-def _uneven(making: Figure) -> str:
-    return (
-        f"workers make batches only {format_share(making.value)} of their time, yet none lies ready: "
-        "batches that take unequal times wait for "
-        "each other, or sending them takes the rest"
-    )
-
-
-def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
-    text = f"making a batch is {_computed(shares)}"
+def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> Reason:
+    """What computing takes of making a batch, and whether more workers would help."""
+    share = 0.0 if shares.computing is None else min(shares.computing.value, 1.0)
     if shares.cores is None or cores is None:
-        return text
-    text += f", and the loader uses {shares.cores:.1f} of {cores:g} cores"
-    is_full, measured = shares.cores >= BUSY * cores, beside_others(point, points)
+        return COMPUTES(share=share, waiting=_waiting(shares), cores=None, more=None)
+    uses = _CORES(used=shares.cores, cores=cores)
+    return COMPUTES(share=share, waiting=_waiting(shares), cores=uses, more=_more_workers(point, shares, cores, points))
+
+
+def _waiting(shares: _Shares) -> Reason | None:
+    """The waiting for a core, where it is much: it counts as computing or is left out."""
+    if shares.queueing is None or not _is_much(shares.queueing):
+        return None
+    return (_WAITS_LEFT_OUT if shares.is_foreign else _WAITS_AMONG)(share=shares.queueing.value)
+
+
+def _more_workers(point: Point, shares: _Shares, cores: float, points: Sequence[Point]) -> Reason:
+    is_full, measured = shares.cores is not None and shares.cores >= BUSY * cores, beside_others(point, points)
     # What the curve measured goes before what busy cores let one expect.
     if measured is not None and measured.is_faster:
-        return f"{text}, {'but' if is_full else 'and'} {measured.said} (see the curve)"
+        return (BUT_FASTER if is_full else AND_FASTER)(others=measured.said)
     if is_full:
-        return f"{text}: more workers would find no free core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
+        return NO_FREE_CORE(curve=None if measured is None else _WERE(others=measured.said))
     if shares.is_foreign:
-        return f"{text}: other processes use the rest, or the loader computes in bursts, for which there are too few"
-    return (
-        f"{text}: more workers could use the rest"
-        if measured is None
-        else f"{text}, but more workers were {measured.said} (see the curve){_beside_compute(point)}"
-    )
+        return OTHERS_USE()
+    if measured is None:
+        return COULD_USE()
+    return MORE_WERE(others=measured.said, alone=None if point.workers else _ALONE())
 
 
-def _computed(shares: _Shares) -> str:
-    """What computing takes of making a batch, and where it is much the waiting for a core, which counts as computing or is left out."""
-    text = f"{format_share(0.0 if shares.computing is None else min(shares.computing.value, 1.0))} computing"
-    if shares.queueing is None or not _is_much(shares.queueing):
-        return text
-    waiting = format_share(shares.queueing.value)
-    return f"{text}, waits for a core ({waiting} of the time) left out" if shares.is_foreign else f"{text} ({waiting} waiting for a core)"
-
-
-def _beside_compute(point: Point) -> str:
-    """Of a loader without workers: a curve of the loader alone does not show what they are for."""
-    return "" if point.workers else ", with nothing else to do: in the training they work while the model computes"
-
-
-def _too_long_a_way(carrying: float, gain: float) -> str:
-    return (
-        f"moving a sample from a worker to the training is {format_share(carrying)} of what a sample takes, "
-        f"and without workers the loader alone is {format_ratio(gain)} as fast: use no workers, or larger batches of fewer tensors"
-    )
-
-
-def _cause(point: Point, calls: BuiltinCalls | None, blocked: float) -> tuple[BoundKind, str]:
+def _cause(point: Point, calls: BuiltinCalls | None) -> tuple[BoundKind, Reason]:
     """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
-    text = f"making a batch is {format_share(blocked)} waiting"
     kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}
     most = max(kinds, key=lambda kind: kinds[kind], default=None)
     if calls is not None and most is not None and kinds[most] > HALF * sum(kinds.values()) and kinds[most] > 0 and most != "file":
-        return ("network" if most == "network" else "blocked"), f"{text}, in {calls.top.get(most, most)}"
+        return ("network" if most == "network" else "blocked"), IN_CALL(call=calls.top.get(most, most))
     read, storage = point.total("read_bytes"), point.total("storage_bytes")
     if read is not None and storage and storage >= FROM_STORAGE * max(read, storage):
-        return "storage", f"{text}, and {format_share(storage / max(read, storage))} of what it reads comes from storage"
+        return "storage", FROM_DISK(share=storage / max(read, storage))
     connections = max((s.get("connections") or 0 for s in point.slices), default=0)
     if connections and (point.total("received_bytes") or 0) > 0:
-        return "network", f"{text}, with {format_count(connections, 'connection')} open"
-    return "blocked", f"{text}; neither storage nor a connection explains it (a sleep, a lock, a remote service)"
+        return "network", CONNECTED(connections=connections)
+    return "blocked", UNEXPLAINED()
 
 
 def _rows(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.prove.bench.loader_speed import Point, bend, is_surely_faster
 from slowstep.prove.stats.figures import Figure
-from slowstep.units import format_count
+from slowstep.reasons import Reason, Wording
+
+FASTER_WITH: Final = Wording("faster-with-workers", "{workers:count worker} {workers:plural was|were} faster")
+FASTER_WITHOUT: Final = Wording("faster-without-workers", "without workers it was faster")
+SLOWER: Final = Wording("more-workers-slower", "slower")
+NOT_SURELY_FASTER: Final = Wording("more-workers-not-surely-faster", "not surely faster")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +22,7 @@ class Others:
     """What a curve says of other numbers of workers: which was faster, or how more of them compare."""
 
     is_faster: bool
-    said: str
+    said: Reason
 
 
 def beside_others(point: Point, points: Sequence[Point]) -> Others | None:
@@ -29,12 +35,11 @@ def beside_others(point: Point, points: Sequence[Point]) -> Others | None:
     if faster:
         best = bend(points)
         most = best if best in faster else max(faster, key=lambda workers: rates[workers].value)
-        who = f"{format_count(most, 'worker')} {'was' if most == 1 else 'were'}" if most else "without workers it was"
-        return Others(is_faster=True, said=f"{who} faster")
+        return Others(is_faster=True, said=FASTER_WITH(workers=most) if most else FASTER_WITHOUT())
     more = [rate.value for workers, rate in rates.items() if workers > point.workers]
     if not more:
         return None
-    return Others(is_faster=False, said="slower" if max(more) <= own.value * (1 - LEAST_ADDED) else "not surely faster")
+    return Others(is_faster=False, said=SLOWER() if max(more) <= own.value * (1 - LEAST_ADDED) else NOT_SURELY_FASTER())
 
 
 def gain_without_workers(point: Point, points: Sequence[Point]) -> float | None:

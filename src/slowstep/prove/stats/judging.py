@@ -19,13 +19,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from slowstep.prove.stats.design import AS_IS, CONTROL, FEWEST_STARTS, MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import FEWEST_ROUNDS, Interval
-
-GainVerdict = Literal["proved", "refuted", "cannot distinguish"]
+from slowstep.prove.stats.verdicts import GainVerdict
 
 # A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (docs/definitions.md, "Verdicts").
 WORTH: Final = 1.03
@@ -122,10 +121,10 @@ def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None
     nothing.
     """
     if rounds < FEWEST_ROUNDS:
-        return "cannot distinguish"
+        return GainVerdict.OPEN
     if interval.low > WORTH:
-        return "proved"
-    return "refuted" if rounds >= fewest and interval.high < refuted_under(predicted_low) else "cannot distinguish"
+        return GainVerdict.PROVED
+    return GainVerdict.REFUTED if rounds >= fewest and interval.high < refuted_under(predicted_low) else GainVerdict.OPEN
 
 
 def refuted_under(predicted_low: float | None) -> float:

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from slowstep.errors import BadUsage
 from slowstep.record.experiment.lever import LeverSpec
-
-_EVERY = "every="
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,21 +63,3 @@ class Plan:
     def dumps(self) -> str:
         """The plan as JSON, the file `plan.json` of a recording."""
         return json.dumps(asdict(self))
-
-
-def parse_spec(text: str) -> LeverSpec:
-    """`NAME[=VALUE][:every=K]` as a Spec. Raises BadUsage for a K that is no whole number of at least 2."""
-    head, _, tail = text.rpartition(":")
-    every = 1
-    if head and tail.startswith(_EVERY):
-        count = tail.removeprefix(_EVERY)
-        if not count.isdecimal() or int(count) < 2:
-            raise BadUsage(f"lever {text!r}: every=K takes a whole number of at least 2, such as {head}:every=10.")
-        text, every = head, int(count)
-    name, _, value = text.partition("=")
-    return LeverSpec(name=name, value=value or None, every=every)
-
-
-def spec_text(spec: LeverSpec) -> str:
-    """A Spec as it is written on a command line."""
-    return str(spec)

@@ -12,6 +12,7 @@ import numpy as np
 from slowstep.prove.stats.design import FEWEST_PAIRS
 from slowstep.prove.stats.intervals import LogRatio, student_pivots
 from slowstep.prove.stats.throughput import Throughputs
+from slowstep.reasons import Reason
 
 # "unmeasured": they were not begun, or ended before there was a second pair.
 ArmState = Literal["measured", "not applicable", "failed", "unmeasured"]
@@ -26,7 +27,7 @@ class RepeatedRuns:
     """
 
     state: ArmState
-    reason: str | None = None
+    reason: Reason | None = None
     ratios: tuple[float, ...] = ()
     per: Literal["sample", "step"] = "sample"
     steps: int = 0

@@ -34,8 +34,8 @@ _SAMPLES: Final = "how many samples a step trains on is unknown: this shows wher
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
 _REFUSED: Final = "this training was not given cached batches, so its compute alone is unknown: this shows where a step's time goes"
 _ELSE: Final[dict[BenchEndedBy, str]] = {
-    "never trained": "no training step was seen: this shows what was",
-    "stood still": "the training stopped before its loader could be read: this shows where its time goes",
+    BenchEndedBy.NEVER_TRAINED: "no training step was seen: this shows what was",
+    BenchEndedBy.STOOD_STILL: "the training stopped before its loader could be read: this shows where its time goes",
 }
 # Of a measuring that ended before there was a whole: what makes the next one come further.
 _INTERRUPTED: Final = "the measurement was interrupted"
@@ -73,7 +73,7 @@ def after_bench(
     wholes: Mapping[int, Whole],
     unsure: Mapping[int, Whole] | None = None,
     is_busy: bool = False,
-    ended_by: BenchEndedBy = "done",
+    ended_by: BenchEndedBy = BenchEndedBy.DONE,
     failed: bool = False,
     nothing_trained: bool = False,
     lacks: BenchLacks = LACKS_NOTHING,
@@ -88,11 +88,11 @@ def after_bench(
     command = to_paste(words)
     if nothing_trained:
         return NextStep()
-    if failed and ended_by == "never trained":
+    if failed and ended_by == BenchEndedBy.NEVER_TRAINED:
         return _step(_bench(asked, asked.what, command), _FAILED)
     if lacks.others or lacks.overlap:
         return _step(_prove(asked, command, "mock-loader"), _OTHERS if lacks.others else _OVERLAP)
-    if lacks.samples and ended_by == "done":
+    if lacks.samples and ended_by == BenchEndedBy.DONE:
         # The other half's command walks the same blocks.
         return _step(_run(asked, command), _SAMPLES)
     if whole is None or point is None:
@@ -104,10 +104,10 @@ def _without_whole(
     asked: BenchRequest, command: str, ended_by: BenchEndedBy, *, has_loader: bool, failed: bool, lacks: BenchLacks
 ) -> NextStep:
     """The same where a half is missing: the script ended before, has no loader that can be measured, or the other half is still to come."""
-    if ended_by == "script ended" and not failed:
+    if ended_by == BenchEndedBy.SCRIPT_ENDED and not failed:
         # It would only end as early again.
         return _step(_run(asked, command), _TOO_SHORT)
-    if ended_by in ("script ended", "interrupted"):
+    if ended_by in (BenchEndedBy.SCRIPT_ENDED, BenchEndedBy.INTERRUPTED):
         return _step(_bench(asked, asked.what, command), _FAILED if failed else _INTERRUPTED)
     if not has_loader:
         return _step(_run(asked, command), _ELSE.get(ended_by, _NO_LOADER))

@@ -9,26 +9,17 @@ from typing import Any, Final
 from slowstep.document.experiment_rows import ExperimentRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.proved import largest_proved
-from slowstep.prove.experiment import (
-    CUT_SHORT,
-    INTERRUPTED,
-    LEVER_ENDED,
-    NARROW_ENOUGH,
-    NOT_TAKEN_UP,
-    NOTHING_TO_TRY,
-    RUNNING,
-    SCRIPT_ENDED,
-    STOOD_STILL,
-)
+from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
-from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
 from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]
-STUB = "stub="
+STUB = "stub"
 SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
@@ -38,7 +29,9 @@ OF_ALL_LOADERS: Final = " (of all loaders of the trainer; tested on that of the 
 OF_OTHERS: Final = " (the same call makes {others} more; tested on that of the training)"
 _WAIT: Final = "wait until nothing else runs on this machine: other processes used cores that the levers need"
 # Ways to end with which another start would come no further.
-ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
+ENDED_EARLY: Final = (EndedBy.SCRIPT_ENDED, EndedBy.NOT_TAKEN_UP, EndedBy.STOOD_STILL, EndedBy.CUT_SHORT)
+# And those before which there was no more time for all levers.
+ENDED_BEFORE_ALL: Final = (EndedBy.BUDGET_SPENT, EndedBy.INTERRUPTED, EndedBy.RUNNING, EndedBy.LEVER_ENDED)
 
 
 def after_experiment(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> NextStep:
@@ -62,7 +55,7 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     of_others = (*kept, *(budget_words(facts["budget_s"]) if facts["budget_s"] > USUAL_BUDGET_S else ()))
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return again
-    if facts["ended_by"] in (INTERRUPTED, RUNNING) and not rows:
+    if facts["ended_by"] in (EndedBy.INTERRUPTED, EndedBy.RUNNING) and not rows:
         return again
     if _needs_more(report):
         return prove(command, *options, *_longer(facts, kept))
@@ -116,7 +109,7 @@ def _applied_none(report: ReportDict) -> bool:
     """Whether there was no lever to test, or none of those that were asked for has a meaning in this training."""
     asked = [row for row in _lever_rows(report) if row["state"] != "untried"]
     refused = bool(asked) and all(row["state"] == "not applicable" and row["gain"] is None for row in asked)
-    return refused or report["run"]["experiment"]["ended_by"] == NOTHING_TO_TRY
+    return refused or report["run"]["experiment"]["ended_by"] == EndedBy.NOTHING_TO_TRY
 
 
 def _names_others(report: ReportDict) -> bool:
@@ -157,10 +150,10 @@ def _enough_s(facts: Mapping[str, Any]) -> float:
 
 def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
     """The words for an experiment that tells more than the one that was made, with those that are kept."""
-    if facts["ended_by"] in (SCRIPT_ENDED, RUNNING):
+    if facts["ended_by"] in (EndedBy.SCRIPT_ENDED, EndedBy.RUNNING):
         # What it was given was not used up.
         return (*kept, *_budget_again(facts))
-    if facts["ended_by"] != NARROW_ENOUGH:
+    if facts["ended_by"] != EndedBy.NARROW_ENOUGH:
         return (*kept, *budget_words(longer_budget_s(facts["budget_s"], facts.get("needed_s"))))
     # It would end as early again, whatever its budget. Half the width takes four times the rounds.
     asked = precision_words(facts["precision"])
@@ -175,18 +168,18 @@ def _needs_more(report: ReportDict) -> bool:
     # What others have of the machine, no more rounds take from them; nor do steps become more frequent, nor does a lever leave less.
     rows = [row for row in rows if row["held_back"] not in ("load", "long steps", "kept")]
     verdicts = {row["verdict"] for row in rows}
-    is_short = verdicts <= {"cannot distinguish", None} and any(
-        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, RUNNING, LEVER_ENDED))
-        for row in rows
+    is_short = verdicts <= {GainVerdict.OPEN, None} and any(
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ENDED_BEFORE_ALL) for row in rows
     )
-    is_open = "cannot distinguish" in verdicts and "proved" not in verdicts and _stub_that_bounds(rows) is None
+    is_open = GainVerdict.OPEN in verdicts and GainVerdict.PROVED not in verdicts and _stub_that_bounds(rows) is None
     return facts["trustworthy"] is False or is_short or is_open
 
 
 def _waits_for_cores(report: ReportDict) -> bool:
     """Whether all that is left open is what levers gain on a machine that others leave alone."""
     rows = _lever_rows(report)
-    return any(row["held_back"] == "load" for row in rows) and not any(row["verdict"] in ("proved", "upper bound") for row in rows)
+    gains = {GainVerdict.PROVED, GainVerdict.UPPER_BOUND} & {row["verdict"] for row in rows}
+    return not gains and any(row["held_back"] == "load" for row in rows)
 
 
 def ended_untried(report: ReportDict) -> bool:
@@ -198,15 +191,15 @@ def ended_untried(report: ReportDict) -> bool:
 def _to_make_faster(report: ReportDict) -> str | None:
     """The function (MODULE:FUNCTION) whose faster code is the fix, where nothing is proved and it is known what none of it would gain."""
     rows = _lever_rows(report)
-    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
+    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == GainVerdict.PROVED for row in rows):
         return None
     return _stub_that_bounds(rows)
 
 
 def _stub_that_bounds(rows: list[ExperimentRow]) -> str | None:
     """The function (MODULE:FUNCTION) of which it is known what none of it would gain, whatever other levers leave open."""
-    bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
-    return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
+    bounds = (parse_spec(str(row["lever"])) for row in rows if row["verdict"] == GainVerdict.UPPER_BOUND)
+    return next((lever.value for lever in bounds if lever.name == STUB), None)
 
 
 def _faster(function: str) -> str:
@@ -223,16 +216,16 @@ def _before(report: ReportDict) -> str | None:
     if (by_hand := _fix_by_hand(report)) is not None:
         return f"change the script: {by_hand}"
     untried = ended_untried(report)
-    if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
+    if facts["ended_by"] == EndedBy.SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
         return f"{_train_longer(_enough_s(facts))}: it ended before {_what_was_missing(report)}{_why_no_other_start(facts)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)
-    if not untried and facts["ended_by"] != SCRIPT_ENDED:
+    if not untried and facts["ended_by"] != EndedBy.SCRIPT_ENDED:
         return None
     missing = _what_was_missing(report)
-    if facts["ended_by"] == CUT_SHORT:
+    if facts["ended_by"] == EndedBy.CUT_SHORT:
         return f"fix why it had to be ended: {facts.get('problem')}"
-    if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
+    if facts["ended_by"] in (EndedBy.NOT_TAKEN_UP, EndedBy.STOOD_STILL):
         return f"find out what the training waits for: it made no more steps before {missing} (slowstep run shows where its time goes)"
     return f"fix the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
 
@@ -241,7 +234,7 @@ def _is_too_short(report: ReportDict) -> bool:
     """Whether the script came to its own end, without an error, before what was asked for was known."""
     facts = report["run"]["experiment"]
     is_open = ended_untried(report) and (bool(_lever_rows(report)) or report["verdict"]["state"] == "undetermined")
-    return facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (is_open or _needs_more(report))
+    return facts["ended_by"] == EndedBy.SCRIPT_ENDED and not facts["exit_code"] and (is_open or _needs_more(report))
 
 
 def _what_was_missing(report: ReportDict) -> str:

@@ -12,7 +12,8 @@ import pytest
 from made_events import Events
 from made_parts import function_part
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.over_time.over_time import EPOCH_CHANGE, LOADER_START, TURN, _found_events, _start_name
+from slowstep.analyses.over_time.event_name import EventName
+from slowstep.analyses.over_time.over_time import _found_events, _start_name
 from slowstep.parts import BODY, VALIDATION, Part, PartKind
 from slowstep.workflow.diagnose import diagnose_recording
 
@@ -22,7 +23,12 @@ NO_TURNS = np.zeros(STEPS, dtype=np.bool_)
 
 @pytest.mark.parametrize(
     ("starts", "read", "name"),
-    [([], [], LOADER_START), ([0], [0, 0], LOADER_START), ([0, 1], [0, 1], EPOCH_CHANGE), ([], [0, 1], EPOCH_CHANGE)],
+    [
+        ([], [], EventName.LOADER_START),
+        ([0], [0, 0], EventName.LOADER_START),
+        ([0, 1], [0, 1], EventName.EPOCH_CHANGE),
+        ([], [0, 1], EventName.EPOCH_CHANGE),
+    ],
     ids=["none seen", "the first epoch", "two epochs", "two epochs, starts unseen"],
 )
 def test_the_first_start_of_a_loader_changes_no_epoch(starts, read, name):
@@ -113,4 +119,4 @@ def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loa
     assert "periodic-stall" not in {finding["rule"] for finding in report["findings"]}
     assert ("periodic-stall" in {row["rule"] for row in report["not_judged"]}) == may_stall
     (event,) = report["run"]["periodic"]
-    assert (event["name"] == TURN) == (not may_stall)
+    assert (event["name"] == EventName.TURN) == (not may_stall)

@@ -30,6 +30,7 @@ from enum import Enum
 
 from slowstep.analyses.input.validation_batches import ValidationBatches
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
@@ -71,7 +72,7 @@ class Frequency(Enum):
 
 def judge(m: Measurements) -> Answer:
     """Whether validation takes more than usual, and what half as many would gain."""
-    event = m.over_time.event("validation")
+    event = m.over_time.event(EventName.VALIDATION)
     if event is None or event.count < FEWEST or event.every_steps is None:
         return None
     share, low, high = share_interval(m, event.ns)

@@ -1,0 +1,22 @@
+"""The verdicts on levers, as the report says them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class GainVerdict(StrEnum):
+    """What is said of a lever's gain."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    OPEN = "cannot distinguish"
+    # Of a lever that does more than the fix, and gains: the fix gains as much at most.
+    UPPER_BOUND = "upper bound"
+    # Of one that spoils the training, however fast it makes it.
+    NOT_FINITE = "loss not finite"
+
+
+# Those that settle what a finding's fix gains.
+SETTLED: Final = (GainVerdict.PROVED, GainVerdict.REFUTED)
