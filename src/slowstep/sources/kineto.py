@@ -128,6 +128,8 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         events=sum(len(tables[name]) for name in ("host_events", "device_events", "marked_steps", "allocations")),
         recorded=recorded,
         framework="pytorch" if is_kineto else None,
+        tells_users_names=is_kineto,
+        costs_its_threads=is_kineto,
         schema_version=None if about.get("schemaVersion") is None else str(about["schemaVersion"]),
         rank=rank,
         world_size=world_size,

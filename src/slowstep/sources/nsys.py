@@ -289,6 +289,7 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         recorded=recorded,
         framework="pytorch" if "operators" in recorded else None,
         profiler="nsys",
+        tells_users_names=True,
         schema_version=export.get("EXPORT_SCHEMA_VERSION"),
         host=named.get("Hostname"),
         vendor="nvidia",
