@@ -434,7 +434,8 @@ def test_trainings_that_are_told_at_the_top_are_no_notice_too(bottleneck):
 
 def test_how_something_was_seen_comes_after_what_was_seen(bottleneck):
     row = {"value": 1, "unit": "", "threshold": None, "where": None}
-    bottleneck["findings"][0]["evidence"] = [row | {"name": name} for name in ("timed in", "one", "two", "three", "four")]
+    how = row | {"name": "timed in", "code": "timed-in"}
+    bottleneck["findings"][0]["evidence"] = [how, *(row | {"name": name} for name in ("one", "two", "three", "four"))]
 
     text = render(bottleneck, width=80, color=False)
 

@@ -14,7 +14,7 @@ from slowstep.analyses.events.unions import merged
 from slowstep.diagnosis.evidence.device.kernel_side import UNKNOWN
 from slowstep.diagnosis.rules.compute.recompilation import WHAT as COMPILING
 from slowstep.diagnosis.rules.device.allocator_churn import ALLOCATES, ASYNC
-from slowstep.findings import Finding
+from slowstep.findings import EvidenceCode, Finding
 from slowstep.parts import Part
 from slowstep.timeline.intervals import containing, pieces
 from slowstep.timeline.timeline import Timeline
@@ -23,15 +23,14 @@ TIMES = ("start_ns", "end_ns")
 # Pieces of parts, as rules name them, that the tables tell apart.
 BETWEEN_STEPS = {"between steps": True, "inside steps": False}
 ALLOCATING, ON_HOST = "allocator calls", "operations on the host"
-# Of a finding that claims no time, the row of its evidence that names what it is about.
-OPERATION = "operation"
 
 
 def finding_track(finding: Finding, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The finding's instants as disjoint stretches in order of time: `start_ns`, `end_ns`. Empty where it is about no instants."""
     found = [_claimed(claim, stretches, timeline, tables) for claim in finding.claims]
     if not found:
-        found = [_operation(row.value, timeline, tables) for row in finding.evidence if row.name == OPERATION]
+        # Of one that claims no time, its evidence names what it is about.
+        found = [_operation(row.value, timeline, tables) for row in finding.evidence if row.code is EvidenceCode.OPERATION]
     start, end = merged(pl.concat([stretches.select(TIMES).clear(), *found]))
     return pl.DataFrame({"start_ns": start, "end_ns": end})
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from slowstep.findings import EvidenceCode
 from slowstep.report.canvas import NARROW
 from slowstep.report.ledger_chart import STAGE_STYLE, in_words
 from slowstep.report.sentences import as_advice, as_title
@@ -39,7 +40,7 @@ _MEGABYTES_FROM: Final = 0.1
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
-_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
+_HOW_SEEN: Final = (EvidenceCode.TIMED_IN, EvidenceCode.STACKS)
 # What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
 _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
@@ -102,7 +103,7 @@ def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> 
     if left_out.verbose:
         return rows
     # How something was seen matters less than what was seen.
-    by_weight = sorted(rows, key=lambda row: row["name"] in _HOW_SEEN)
+    by_weight = sorted(rows, key=lambda row: row.get("code") in _HOW_SEEN)
     shown = _EVIDENCE_ROWS[number]
     left_out.count(len(rows[shown:]), "measured value")
     return by_weight[:shown]

@@ -32,7 +32,7 @@ from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCal
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import MODELS
 from slowstep.units import format_share
@@ -72,7 +72,7 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
         Evidence(name="line", value=line.where, unit="", where=line.function),
         Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
         Evidence(name=OF_TIME[m.compute.device == "cpu"], value=share, unit="share of window", threshold=WORTH),
-        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
+        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples", code=EvidenceCode.STACKS),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
     layout = "channels_last, " if "Conv" in (line.operation or "") else ""
@@ -89,7 +89,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         Evidence(name=OF_TIME[held.has_backward], value=held.share, unit="share of window", threshold=MOST_OF_STEP),
         Evidence(name="that is at least", value=held.low, unit="share of window", threshold=HEALTHY_UNATTRIBUTED),
         Evidence(name="its forward alone", value=held.forward, unit="share of window"),
-        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
+        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples", code=EvidenceCode.STACKS),
     )
     finding = Finding(
         rule=NAME,

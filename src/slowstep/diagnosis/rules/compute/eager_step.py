@@ -47,7 +47,7 @@ from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
@@ -142,7 +142,7 @@ def _of_timed(timed: TimedOperations) -> tuple[Evidence, ...]:
         Evidence(name="operations", value=timed.operations, unit="per step", threshold=FEWEST_OPERATIONS),
         Evidence(name="handing one over", value=timed.low_ns / 1e3, unit="us", where="the shortest tenth"),
         Evidence(name="Python between them", value=timed.python.expected / 1e6, unit="ms"),
-        Evidence(name="timed in", value=timed.timed, unit="steps"),
+        Evidence(name="timed in", value=timed.timed, unit="steps", code=EvidenceCode.TIMED_IN),
     )
 
 
