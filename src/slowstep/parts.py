@@ -95,6 +95,25 @@ class PartKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+class PieceKind(StrEnum):
+    """Which piece of a part a finding is about, where that is not all of it. Of some kinds there are several, told apart by names."""
+
+    INSIDE_STEPS = "inside_steps"
+    BETWEEN_STEPS = "between_steps"
+    ALLOCATOR_CALLS = "allocator_calls"
+    HOST_OPERATIONS = "host_operations"
+    COMPILING = "compiling"
+    LOSS_SCALING = "loss_scaling"
+    TO_DEVICE = "to_device"
+    TO_HOST = "to_host"
+    SMALL_COLLECTIVES = "small_collectives"
+    KERNELS = "kernels"  # of a class, and in a precision where that is known
+    PRECISION = "precision"  # what computes in one
+    LINE = "line"
+    RANGE = "range"  # what the device does for a part of the host's
+    RULE = "rule"  # what only the rule of that name tells apart
+
+
 class CodePlace(NamedTuple):
     """Where something stands: a file as reports show it, and its first line there; `last_line` where it is the lines of a loop, `function`
     where it stands inside of that one, which begins at the line. Outside of functions a trace tells no line.
@@ -114,6 +133,15 @@ def read_place(place: str) -> CodePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a part, with the names that its kind has, None for one that is unknown; `of` is the part of the host's of a range."""
+
+    kind: PieceKind
+    names: tuple[str | None, ...] = ()
+    of: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A named piece of a stage.
 
@@ -126,7 +154,7 @@ class Part:
     kind: PartKind
     name: str | None = None
     place: CodePlace | None = None
-    piece: str | None = None
+    piece: Piece | None = None
 
     @property
     def whole(self) -> Part:

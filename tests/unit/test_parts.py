@@ -21,9 +21,10 @@ from slowstep.part_words import (
     part_place,
     part_without_place,
     parts_in_order,
+    piece_in_words,
     place_in_words,
 )
-from slowstep.parts import BODY, CodePlace, Part, PartKind, read_place
+from slowstep.parts import BODY, CodePlace, Part, PartKind, Piece, PieceKind, read_place
 
 PACKAGE = Path(slowstep.__file__).parent
 WORDING = {name for name, kind in vars(part_words).items() if callable(kind) and getattr(kind, "__module__", None) == part_words.__name__}
@@ -43,10 +44,13 @@ READING = (ast.Attribute, ast.Compare, ast.Subscript, ast.Dict, ast.Match)
         (Part("store", PartKind.SAVE, "torch.save"), "checkpoint by torch.save"),
         (Part("output", PartKind.CALLBACK, "Plot.on_x", CodePlace("train.py", 9)), "callback: Plot.on_x (train.py:9)"),
         (LAUNCH, "launch"),
-        (piece(LAUNCH, "between steps"), "launch: between steps"),
+        (piece(LAUNCH, PieceKind.BETWEEN_STEPS), "launch: between steps"),
         (dry_part("cudaFree"), "device idle after cudaFree"),
         (dry_part("cudaFree", "step (train.py:82)"), "device idle after cudaFree in step (train.py:82)"),
-        (piece(dry_part("cudaFree", "train.py"), "loss scaling"), "device idle after cudaFree in train.py: loss scaling"),
+        (piece(dry_part("cudaFree", "train.py"), PieceKind.LOSS_SCALING), "device idle after cudaFree in train.py: loss scaling"),
+        (piece(KERNELS, PieceKind.KERNELS, "matmul", "float32"), "kernels: matmul, float32"),
+        (piece(KERNELS, PieceKind.KERNELS, "matmul", None), "kernels: matmul, unknown precision"),
+        (piece(KERNELS, PieceKind.RANGE, of=function_part("output", "draw", "train.py", 12)), "kernels: draw (train.py:12)"),
         (Part("preprocess", PartKind.ROLL_OUT, None, CodePlace("train.py", 5, 9)), "roll-out: train.py:5-9"),
         (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "beside backward: update (train.py:5)"),
     ],
@@ -65,6 +69,13 @@ def test_of_a_part_its_own_name_and_its_place_can_be_said_alone():
 
 def test_every_kind_has_words():
     assert set(part_words._WORDS) == set(PartKind)
+
+
+@pytest.mark.parametrize("kind", PieceKind)
+def test_every_kind_of_a_piece_has_words_or_is_called_by_its_names(kind):
+    named = {PieceKind.KERNELS, PieceKind.PRECISION, PieceKind.LINE, PieceKind.RANGE, PieceKind.RULE}
+
+    assert piece_in_words(Piece(kind, ("its name",))) == "its name" if kind in named else piece_in_words(Piece(kind))
 
 
 def test_parts_are_in_the_order_of_stages_and_then_of_their_words():

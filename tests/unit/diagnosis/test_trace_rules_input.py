@@ -12,7 +12,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.input import input_wait
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -299,7 +299,7 @@ def test_a_graph_keeps_the_numbers_and_fusing_may_not():
 
 
 @pytest.mark.parametrize(
-    ("inside", "claims"), [(30.0, (LAUNCH, piece(LAUNCH, "between steps"))), (8.0, (piece(LAUNCH, "inside steps"), LAUNCH))]
+    ("inside", "claims"), [(30.0, (LAUNCH, piece(LAUNCH, PieceKind.BETWEEN_STEPS))), (8.0, (piece(LAUNCH, PieceKind.INSIDE_STEPS), LAUNCH))]
 )
 def test_of_launches_inside_and_between_steps_the_larger_claims_the_part_and_the_other_a_piece(inside, claims):
     gaps = [*gaps_of(inside, part=LAUNCH), *gaps_of(12.0, gap=1, part=LAUNCH, between_steps=True)]

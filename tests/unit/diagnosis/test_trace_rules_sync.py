@@ -14,6 +14,7 @@ from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
+from slowstep.parts import PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
@@ -231,7 +232,7 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     found = finding("large-readback", m)
 
     assert (found.stage, found.names_cause) == ("d2h", True)
-    assert found.claims == (piece(COPIES["d2h"], "to the host"), dry_part(SYNC, "f (train.py:60)"))
+    assert found.claims == (piece(COPIES["d2h"], PieceKind.TO_HOST), dry_part(SYNC, "f (train.py:60)"))
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("copies of 32.0 MB to the host")
     assert "(aten::to in f (train.py:60))" in found.title

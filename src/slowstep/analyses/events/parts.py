@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.part_words import parts_in_order, place_in_words
-from slowstep.parts import Part, PartKind, read_place
+from slowstep.parts import Part, PartKind, Piece, PieceKind, read_place
 from slowstep.stages import UNATTRIBUTED
 
 # With the device at work.
@@ -74,6 +74,6 @@ def _is_one(part: Part, columns: tuple[str, ...]) -> pl.Expr:
     return pl.all_horizontal(*same)
 
 
-def piece(part: Part, what: str) -> Part:
+def piece(part: Part, kind: PieceKind, *names: str | None, of: Part | None = None) -> Part:
     """The claim of a finding that concerns only a piece of a part of the ledger."""
-    return replace(part, piece=what)
+    return replace(part, piece=Piece(kind, names, of))

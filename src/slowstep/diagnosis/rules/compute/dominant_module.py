@@ -23,9 +23,8 @@ What to try:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
+from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
@@ -34,7 +33,7 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import MODELS
+from slowstep.parts import MODELS, PieceKind
 from slowstep.units import format_share
 
 NAME = "dominant-module"
@@ -99,7 +98,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         share_low=held.low,
         share_high=held.high,
         # Of what else the model does others may tell.
-        claims=tuple(replace(part, piece=line.where) for part in MODELS),
+        claims=tuple(piece(part, PieceKind.LINE, line.where) for part in MODELS),
         evidence=evidence,
         gain=unknown_gain(ASSUMES, share=held.share),
         fixes=(Fix(text=f"try {called} in {line.where} with {_smaller(call)}"), Fix(text=m.training.words.advise(Remedy.COMPILE))),

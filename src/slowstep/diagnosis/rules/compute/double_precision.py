@@ -37,7 +37,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
+from slowstep.parts import BACKWARD, OPTIMIZER, Part, PartKind, PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -139,7 +139,7 @@ def _by_kernels(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=kernel_claims(found) if m.device.seen else tuple(piece(part, "float64") for part in HOST_PARTS if m.ledger.share_of(part)),
+        claims=kernel_claims(found) if m.device.seen else _host_claims(m),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
@@ -150,6 +150,10 @@ def _by_kernels(m: Measurements) -> Answer:
         fixes=FIXES,
     )
     return unless_beside(finding, counterfactual)
+
+
+def _host_claims(m: Measurements) -> tuple[Part, ...]:
+    return tuple(piece(part, PieceKind.PRECISION, "float64") for part in HOST_PARTS if m.ledger.share_of(part))
 
 
 def _on_host_ns(m: Measurements, precision: str) -> Floats:

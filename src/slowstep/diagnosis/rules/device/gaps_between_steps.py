@@ -40,7 +40,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, place_in_words
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
@@ -99,7 +99,7 @@ def _claims(m: Measurements, gaps: pl.DataFrame) -> tuple[Part, ...]:
     """Callbacks and writes as a whole; of the time before launches what lies between steps."""
     launch = gaps.filter(is_part(LAUNCH))
     others = [part_of(row) for row in gaps.filter(~is_part(LAUNCH)).select(COLUMNS).unique(maintain_order=True).iter_rows()]
-    claim = claim_of(m, LAUNCH, "between steps", by_step(m, launch["step"], launch["ns"]))
+    claim = claim_of(m, LAUNCH, PieceKind.BETWEEN_STEPS, by_step(m, launch["step"], launch["ns"]))
     return (*others, *((claim,) if launch.height else ()))
 
 

@@ -38,6 +38,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -77,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(claim_of(m, LAUNCH, "inside steps", ns),),
+        claims=(claim_of(m, LAUNCH, PieceKind.INSIDE_STEPS, ns),),
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),

@@ -34,6 +34,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -63,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims_of(m, gaps, "operations on the host"),
+        claims=claims_of(m, gaps, PieceKind.HOST_OPERATIONS),
         evidence=(
             Evidence(name="device idle, operators on the host", value=share, unit="share of window", threshold=HOST_SHARE),
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
