@@ -125,13 +125,6 @@ class CodePlace(NamedTuple):
     function: str | None = None
 
 
-def read_place(place: str) -> CodePlace:
-    """A place as the tables have it, `step (train.py:82)`, `train.py:82` or `train.py`, in its pieces."""
-    function, _, inside = place.removesuffix(")").partition(" (") if place.endswith(")") else ("", "", place)
-    file, _, line = inside.rpartition(":")
-    return CodePlace(file, int(line), None, function or None) if line.isdecimal() else CodePlace(inside, None, None, function or None)
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A piece of a part, with the names that its kind has, None for one that is unknown; `of` is the part of the host's of a range."""

@@ -22,9 +22,8 @@ from slowstep.part_words import (
     part_without_place,
     parts_in_order,
     piece_in_words,
-    place_in_words,
 )
-from slowstep.parts import BODY, CodePlace, Part, PartKind, Piece, PieceKind, read_place
+from slowstep.parts import BODY, CodePlace, Part, PartKind, Piece, PieceKind
 
 PACKAGE = Path(slowstep.__file__).parent
 WORDING = {name for name, kind in vars(part_words).items() if callable(kind) and getattr(kind, "__module__", None) == part_words.__name__}
@@ -105,11 +104,6 @@ def test_no_code_reads_the_words_of_a_part():
 
     assert taking
     assert [f"{file.relative_to(PACKAGE)}:{line}" for file, text in taking.items() for line in read_again(ast.parse(text))] == []
-
-
-@pytest.mark.parametrize("place", ["step (train.py:82)", "train.py:82", "train.py", "Net.f.<locals>.<lambda> (net (old).py:3)"])
-def test_a_place_in_tables_is_read_as_it_was_written(place):
-    assert place_in_words(read_place(place)) == place
 
 
 def test_rows_of_a_part_are_found_by_it():

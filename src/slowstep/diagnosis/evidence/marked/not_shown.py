@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, share_of_steps
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording

@@ -20,8 +20,8 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, first_shapes, whose, within
 from slowstep.diagnosis.evidence.marked.marked_steps import steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, no_device, with_stacks

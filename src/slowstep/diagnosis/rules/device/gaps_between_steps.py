@@ -28,8 +28,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
+from slowstep.analyses.events.places import place_text, without_folders
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.marked.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
@@ -39,7 +39,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, place_in_words
+from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PieceKind
 from slowstep.units import format_share
 
@@ -121,7 +121,7 @@ def _names(part: Part, where: str) -> bool:
     if part.place is None:
         return where in (part.name or "")
     itself = part.place if part.place.function is not None else part.place._replace(function=part.name)
-    return without_folders(place_in_words(itself)) == where
+    return without_folders(place_text(itself)) == where
 
 
 def _said_better(m: Measurements, cause: dict[str, Any]) -> bool:
