@@ -198,7 +198,7 @@ def _timeline(
     health += [*_absent_names(path, database, strings), *clock_doubts(host, device)]
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
-    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
+    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=COVERAGE)
 
 
 def _host_tables(

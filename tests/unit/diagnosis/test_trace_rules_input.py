@@ -112,7 +112,7 @@ def test_requests_without_a_length_are_not_judged():
 
 
 def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
-    seen = {"coverage": {"kernels_with_launch": 0.85}}
+    seen = {"completeness": {"kernels_with_launch": 0.85}}
 
     found = reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
     assert (found.code, found.values["share"]) == ("launches-missing", 0.85)
@@ -314,7 +314,7 @@ def test_gaps_between_steps_are_no_launching():
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
-    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "completeness": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
     torch, nsys = (reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"profiler": "nsys"}))
     assert torch.code == nsys.code == "no-runtime-calls"

@@ -273,10 +273,10 @@ def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_devi
 
 @pytest.mark.parametrize("rule", ["host-sync", "readback-every-step"])
 def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
-    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "completeness": {"kernels_with_launch": None}}
     idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
     assert reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen)).code == "no-runtime-calls"
-    few = reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    few = reason(rule, made_measured(tables={"gaps": idle[3.1]}, completeness={"kernels_with_launch": 0.8}))
     assert (few.code, few.values["share"]) == ("launches-missing", 0.8)
     assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

@@ -146,10 +146,10 @@ def test_unknown_places_are_not_judged():
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
-    found = reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    found = reason("operation-on-host", on_host(1.0, completeness={"kernels_with_launch": 0.83}))
 
     assert (found.code, found.values["share"]) == ("launches-missing", 0.83)
-    assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
+    assert judge("operation-on-host", made_measured(completeness={"kernels_with_launch": 0.83})) is None
 
 
 # recompilation

@@ -49,7 +49,7 @@ def test_a_finding_that_surely_gains_is_the_bottleneck_and_what_binds_next_is_sa
         ({"is_training": False}, "no-backward"),
         ({"steps": 1}, "few-traced"),
         ({"ledger": {NO_LAUNCH: 20.0}}, "unattributed-time"),
-        ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "few-launches"),
+        ({"ledger": {NO_LAUNCH: 20.0}, "completeness": {"kernels_with_launch": 0.5}}, "few-launches"),
     ],
     ids=["inference", "one step", "unattributed", "without launches"],
 )
@@ -64,7 +64,7 @@ def test_what_cannot_be_known_is_undetermined(answering, more, code):
 def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
     answering(waiting("large", 1.4, part=span_part("output", "a")))
 
-    verdict = diagnose(made_measured(coverage={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
+    verdict = diagnose(made_measured(completeness={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
 
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
     assert verdict.reason == CLOCKS_DIFFER(how="the device's clock is behind by 3 ms")

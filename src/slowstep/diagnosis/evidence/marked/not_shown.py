@@ -45,7 +45,7 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     gaps = m.device.gaps
     if share_of_steps(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
         return None
-    share = m.coverage.kernels_with_launch
+    share = m.completeness.kernels_with_launch
     remedy = m.training.words.advise(Remedy.RECORD_BOTH)
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)

@@ -120,4 +120,6 @@ def _calls(m: Measurements) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES, topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

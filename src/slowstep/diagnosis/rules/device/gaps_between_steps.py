@@ -141,5 +141,8 @@ def _fixes(m: Measurements, what: str | None) -> tuple[Fix, ...]:
 
 
 RULE = Rule(
-    name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME,
+    stages=STAGES_BETWEEN,
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
 )

@@ -185,5 +185,8 @@ def _look(m: Measurements, worst: str | None) -> Fix:
 
 
 RULE = Rule(
-    name=NAME, stages=("compute",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME,
+    stages=("compute",),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
 )

@@ -128,5 +128,5 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
 
 
 RULE = Rule(
-    name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME, stages=("d2h",), topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
 )

@@ -108,4 +108,6 @@ def _fixes(m: Measurements, worst: str, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=f"{words.advise(Remedy.ON_DEVICE, operator=worst)}{unknown}"), Fix(text=words.advise(Remedy.DATA_ASIDE))
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES, topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

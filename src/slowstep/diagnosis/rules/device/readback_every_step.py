@@ -117,6 +117,6 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
 RULE = Rule(
     name=NAME,
     stages=("d2h", "compute"),
-    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
     judge=judge,
 )

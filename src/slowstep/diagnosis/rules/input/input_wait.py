@@ -119,6 +119,6 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
 RULE = Rule(
     name=NAME,
     stages=("preprocess", "read"),
-    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
     judge=judge,
 )
