@@ -18,6 +18,8 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
 from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN
 from slowstep.findings import Gain
+from slowstep.frameworks._known import words_of_profiler
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reason_words import sentence
 
 
@@ -106,7 +108,8 @@ def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, re
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state == "healthy"
     assert [row.rule for row in diagnosis.not_judged] == ["launch-bound"] * said
-    assert all(row.reason == BY_RECORDING(title=slow.finding.title, low=0.3, high=0.6) for row in diagnosis.not_judged)
+    remedy = words_of_profiler(None).advise(Remedy.RECORD_LESS)
+    assert all(row.reason == BY_RECORDING(title=slow.finding.title, low=0.3, high=0.6, remedy=remedy) for row in diagnosis.not_judged)
 
 
 @pytest.mark.parametrize(
