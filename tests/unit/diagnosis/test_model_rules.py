@@ -72,7 +72,7 @@ def test_anomaly_detection_leaves_no_training_healthy():
         ({}, False, False),
         ({PROFILER: 0.02}, False, False),
         ({PROFILER: 0.5}, True, False),
-        ({DebugMode.TRACE_FUNCTION: 1.0}, True, False),
+        ({DebugMode.DEBUGGER: 1.0}, True, False),
         ({DETERMINISTIC: 1.0}, True, True),
     ],
     ids=["nothing", "a profiler for a moment", "a profiler", "a debugger", "deterministic algorithms"],

@@ -35,7 +35,7 @@ LEVERS = {DebugMode.ANOMALY: ANOMALY_OFF}
 CALLED = {
     DebugMode.ANOMALY: "anomaly detection",
     DebugMode.DETERMINISTIC: "deterministic algorithms",
-    DebugMode.TRACE_FUNCTION: "a debugger or coverage tool (sys.settrace)",
+    DebugMode.DEBUGGER: "a debugger or coverage tool (sys.settrace)",
     DebugMode.PYTHON_PROFILER: "a Python profiler (sys.setprofile)",
 }
 
