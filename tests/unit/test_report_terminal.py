@@ -371,6 +371,12 @@ def test_a_shell_command_in_a_notebook_has_its_prompt(bottleneck):
     assert _command("More", text).startswith("!slowstep analyze ")
 
 
+def test_a_line_of_python_in_a_notebook_has_no_prompt(bottleneck):
+    bottleneck["run"] |= {"next_command": "with slowstep.record(): (200 steps or more)", "next_in_python": True}
+
+    assert _command("Next", render(bottleneck, width=80, color=False, prompt="!")) == bottleneck["run"]["next_command"]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_a_long_name_keeps_its_file_and_line(bottleneck, width):
     bottleneck["ledger"][1]["parts"][0]["name"] = f"save_{'very_' * 30}long (/some/where/{'deep/' * 30}database.py:10)"
