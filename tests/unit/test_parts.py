@@ -126,20 +126,43 @@ def f(part):
     assert sorted(read_again(ast.parse(said))) == [4, 4, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "part_words.part_name(part) == 'draw'",
+        "(name := part_name(part)) and name.startswith('draw')",
+        "(name := part_name(part)).startswith('draw')",
+    ],
+)
+def test_reading_them_is_seen_however_they_are_held(text):
+    assert [*read_again(ast.parse(f"def f(part): return {text}"))] == [1]
+
+
+def test_reading_what_a_declared_name_holds_is_seen():
+    assert [*read_again(ast.parse("def f(part):\n    name: str = part_name(part)\n    return name[:4]"))] == [3]
+
+
 def read_again(tree: ast.AST) -> Iterator[int]:
     """Lines that look into the words of a part, or take them for a key: of a call that makes them, or of a name that holds such."""
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
     for scope in functions:
-        holding = {name for node in ast.walk(scope) if isinstance(node, ast.Assign) for name in _held(node)}
+        holding = {name for node in ast.walk(scope) for name in _held(node)}
         for parent in ast.walk(scope):
             if isinstance(parent, READING):
                 yield from (node.lineno for node in _looked_into(parent) if _is_wording(node) or _is_held(node, holding))
 
 
-def _held(node: ast.Assign) -> Iterator[str]:
-    for target in node.targets:
-        pairs = zip(target.elts, node.value.elts, strict=False) if _are_tuples(target, node.value) else ((target, node.value),)
-        yield from (into.id for into, value in pairs if isinstance(into, ast.Name) and _is_wording(value))
+def _held(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            pass
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            targets = [target]
+        case _:
+            return
+    for target in targets:
+        pairs = zip(target.elts, value.elts, strict=False) if _are_tuples(target, value) else ((target, value),)
+        yield from (into.id for into, each in pairs if isinstance(into, ast.Name) and _is_wording(each))
 
 
 def _are_tuples(*nodes: ast.expr) -> bool:
@@ -157,7 +180,12 @@ def _looked_into(parent: ast.AST) -> list[ast.expr]:
 
 
 def _is_wording(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDING
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in WORDING
+        case ast.NamedExpr(value=value):
+            return _is_wording(value)
+    return False
 
 
 def _is_held(node: ast.expr, holding: set[str]) -> bool:
