@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from slowstep.parts import CodePlace, Part, PartKind, Piece, PieceKind
+from slowstep.parts import CodePlace, Part, PartKind, PartPiece, PieceKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # Of a kind of which there are several, its name follows.
@@ -106,7 +106,7 @@ def part_in_words(part: Part) -> str:
     return words if part.piece is None else f"{words}: {piece_in_words(part.piece)}"
 
 
-def piece_in_words(piece: Piece) -> str:
+def piece_in_words(piece: PartPiece) -> str:
     """As it stands behind its part: "between steps", "matmul, float32"."""
     if piece.of is not None:
         return part_in_words(piece.of)

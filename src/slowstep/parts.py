@@ -126,7 +126,7 @@ class CodePlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PartPiece:
     """A piece of a part, with the names that its kind has, None for one that is unknown; `of` is the part of the host's of a range."""
 
     kind: PieceKind
@@ -147,7 +147,7 @@ class Part:
     kind: PartKind
     name: str | None = None
     place: CodePlace | None = None
-    piece: Piece | None = None
+    piece: PartPiece | None = None
 
     @property
     def whole(self) -> Part:

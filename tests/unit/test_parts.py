@@ -23,7 +23,7 @@ from slowstep.part_words import (
     parts_in_order,
     piece_in_words,
 )
-from slowstep.parts import BODY, CodePlace, Part, PartKind, Piece, PieceKind
+from slowstep.parts import BODY, CodePlace, Part, PartKind, PartPiece, PieceKind
 
 PACKAGE = Path(slowstep.__file__).parent
 WORDING = {name for name, kind in vars(part_words).items() if callable(kind) and getattr(kind, "__module__", None) == part_words.__name__}
@@ -74,7 +74,7 @@ def test_every_kind_has_words():
 def test_every_kind_of_a_piece_has_words_or_is_called_by_its_names(kind):
     named = {PieceKind.KERNELS, PieceKind.PRECISION, PieceKind.LINE, PieceKind.RANGE, PieceKind.RULE}
 
-    assert piece_in_words(Piece(kind, ("its name",))) == "its name" if kind in named else piece_in_words(Piece(kind))
+    assert piece_in_words(PartPiece(kind, ("its name",))) == "its name" if kind in named else piece_in_words(PartPiece(kind))
 
 
 def test_parts_are_in_the_order_of_stages_and_then_of_their_words():

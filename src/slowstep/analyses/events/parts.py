@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.events.places import place_of_text, place_text
 from slowstep.part_words import parts_in_order
-from slowstep.parts import Part, PartKind, Piece, PieceKind
+from slowstep.parts import Part, PartKind, PartPiece, PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 # With the device at work.
@@ -77,4 +77,4 @@ def _is_one(part: Part, columns: tuple[str, ...]) -> pl.Expr:
 
 def piece(part: Part, kind: PieceKind, *names: str | None, of: Part | None = None) -> Part:
     """The claim of a finding that concerns only a piece of a part of the ledger."""
-    return replace(part, piece=Piece(kind, names, of))
+    return replace(part, piece=PartPiece(kind, names, of))
