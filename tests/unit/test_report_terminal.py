@@ -398,7 +398,7 @@ def test_the_names_of_a_rule_and_a_stage_stay_whole(bottleneck, width):
 
 
 def test_a_setting_reads_as_it_is_written_in_a_script(bottleneck):
-    row = {"name": "num_workers", "value": 0, "unit": "workers", "threshold": 1, "where": "data set D"}
+    row = {"name": "num_workers", "value": 0, "unit": "workers", "threshold": 1, "where": "data set D", "code": "setting"}
     bottleneck["findings"][0]["evidence"] = [row]
 
     assert "   num_workers=0 (data set D)\n" in render(bottleneck, width=80, color=False)

@@ -63,10 +63,7 @@ CALLED = {
     "rules/compute/dominant_module.py": 2,
     "rules/device/low_device_use.py": 1,
     "rules/input/batch_transport.py": 1,
-    "rules/input/needless_workers.py": 1,
-    "rules/input/serial_loader.py": 3,
     "rules/input/slow_collate.py": 1,
-    "rules/input/too_few_workers.py": 1,
     "rules/machine/memory_growth.py": 1,
     "rules/over_time/growing_step_time.py": 1,
 }

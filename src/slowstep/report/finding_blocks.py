@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
@@ -41,8 +40,6 @@ _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
 _HOW_SEEN: Final = (EvidenceCode.TIMED_IN, EvidenceCode.STACKS)
-# What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
-_SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
@@ -184,7 +181,8 @@ def _setting(row: EvidenceRow) -> str:
 
 
 def _is_setting(row: EvidenceRow) -> bool:
-    return isinstance(row["value"], int) and _SETTING.fullmatch(row["name"]) is not None
+    """What a script sets by its name: "num_workers=0" says it shorter than a name, a number and a unit."""
+    return row.get("code") == EvidenceCode.SETTING
 
 
 def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, *, thresholds: bool) -> None:

@@ -10,6 +10,7 @@ from slowstep.findings import EvidenceCode
 # The names of evidence in reports of before it had codes.
 _CODES: Final = {
     "cores used by others": EvidenceCode.USED_BY_OTHERS,
+    "num_workers": EvidenceCode.SETTING,
     "timed in": EvidenceCode.TIMED_IN,
     "stack samples in it": EvidenceCode.STACKS,
     "stack samples in the forward": EvidenceCode.STACKS,
