@@ -23,15 +23,24 @@ class SeenByRule(Measurements):
     def __init__(self, m: Measurements, rule: Rule) -> None:
         super().__init__({}, [])
         self._whole, self._rule = m, rule
+        self._declared = frozenset((*rule.topics, *rule.where_known))
 
     def topic(self, name: str) -> Any:
-        if name not in (*self._rule.topics, *self._rule.where_known):
-            raise Undeclared(f"the rule {self._rule.name} reads the topic {name!r}, which is not among those that it declares")
+        self._allow(name)
         return self._whole.topic(name)
+
+    def _allow(self, name: str) -> None:
+        if name not in self._declared:
+            raise Undeclared(f"the rule {self._rule.name} reads the topic {name!r}, which is not among those that it declares")
 
     @property
     def provided(self) -> frozenset[str]:
-        return self._whole.provided
+        return self._whole.provided.intersection(self._declared)
+
+    def has(self, *topics: str) -> bool:
+        for name in topics:
+            self._allow(name)
+        return self._whole.has(*topics)
 
 
 def judge_as_declared(rule: Rule, m: Measurements) -> Answer:

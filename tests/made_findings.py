@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain
 from slowstep.parts import Part
 
 
@@ -16,7 +16,7 @@ def claiming(*claims: Part, rule: str = "r", stage: str = "compute", operation: 
         share_low=0.2,
         share_high=0.4,
         claims=claims,
-        evidence=(Evidence(name="seen" if operation is None else "operation", value=operation, unit=""),),
+        evidence=(Evidence(name="what", value=operation, unit="", code=None if operation is None else EvidenceCode.OPERATION),),
         gain=Gain(predicted=None, low=None, high=None, assumes="it goes"),
         fixes=(Fix(text="mend it"),),
     )

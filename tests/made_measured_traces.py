@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from made_topics import of_topics, with_topics
-from slowstep.analyses.coverage import Coverage
+from slowstep.analyses.completeness import Completeness
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
@@ -26,11 +26,16 @@ from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.frameworks._known import words_of_profiler
 from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
+from slowstep.timeline.coverage import KINDS, UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.trace import TraceFacts
 
 TABLE = {declared.name: declared for declared in TRACE_MEASUREMENT_TABLES}
 EVERYTHING = frozenset({"operators", "runtime", "device", "shapes", "stacks", "python", "memory", "annotations"})
-COVERED = Coverage(kernels=1000, kernels_with_launch=1.0, launches=1000, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2)
+COMPLETE = Completeness(
+    kernels=1000, kernels_with_launch=1.0, launches=1000, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2
+)
+TRACED = KindCoverage(CoverageLevel.EXACT, "every traced step")
+OF_TRACES = dict.fromkeys(KINDS, TRACED) | {"batches": UNSEEN, "machine": UNSEEN}
 # What a row of a table is where a test does not say it.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "steps": {"mark": "ProfilerStep", "thread": 0},
@@ -81,7 +86,7 @@ def made_measured(
     ledger: Mapping[Part, PerStep] | None = None,
     replay: Mapping[str, PerStep | tuple[float, float, float] | str] | None = None,
     recorded: Iterable[str] = EVERYTHING,
-    coverage: Mapping[str, Any] | None = None,
+    completeness: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     has_device: bool = True,
     mark: str = "ProfilerStep",
@@ -116,7 +121,8 @@ def made_measured(
     traced = TraceFacts(**(given | dict(facts or {})))
     found = of_topics(
         facts=traced,
-        coverage=replace(COVERED, **dict(coverage or {})),
+        coverage=OF_TRACES,
+        completeness=replace(COMPLETE, **dict(completeness or {})),
         marks=marks,
         steps=as_steps(filled["steps"], steps),
         training=TrainingTopic(words=words_of_profiler(traced.framework, traced.profiler)),

@@ -53,12 +53,15 @@ from slowstep.analyses.steps.trends import Trend
 from slowstep.frameworks._known import plain, words_of_loop
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
 from slowstep.stages import STAGES
+from slowstep.timeline.coverage import KINDS, UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Frame, ProcessFacts
 
 MS, GIB, MIB = 1e6, 1 << 30, 1 << 20
 BEGIN_NS, WARMUP = 1_000_000_000, 3
 SCRIPT, DATA = "/home/user/project/train.py", "/home/user/project/data.py"
+EVERY_STEP = KindCoverage(CoverageLevel.EXACT)
+OF_RECORDINGS = dict.fromkeys(KINDS, EVERY_STEP) | dict.fromkeys(("device", "dispatches", "allocations"), UNSEEN)
 MADE_BY_LOOP = lines_part("preprocess", "train.py", 24)
 PerStep = float | Sequence[float] | Floats
 # ms per step.
@@ -120,6 +123,7 @@ def measurements(
             files={},
         ),
         sharing=Sharing(rank=None, ranks=1, seen=False, own_ns=parts.ns.sum(axis=0)),
+        coverage=OF_RECORDINGS,
     )
     return changed(found, **changes)
 

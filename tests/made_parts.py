@@ -6,8 +6,9 @@ import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import COLUMNS, part_of
+from slowstep.analyses.events.places import place_of_text
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.parts import CodePlace, Part, PartKind, read_place
+from slowstep.parts import CodePlace, Part, PartKind
 
 
 def function_part(stage: str, name: str, file: str, line: int) -> Part:
@@ -39,4 +40,4 @@ def span_part(stage: str, name: str) -> Part:
 
 def dry_part(call: str, where: str | None = None) -> Part:
     """The device has nothing to do after a call."""
-    return Part("d2h", PartKind.RUN_DRY, call, None if where is None else read_place(where))
+    return Part("d2h", PartKind.RUN_DRY, call, None if where is None else place_of_text(where))

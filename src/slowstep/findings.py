@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from slowstep.parts import Part
@@ -11,15 +12,30 @@ from slowstep.reasons import Reason
 VerdictState = Literal["bottleneck", "healthy", "undetermined"]
 
 
+class EvidenceCode(StrEnum):
+    """What evidence is, of the kinds that are looked for: its name is for people."""
+
+    OPERATION = "operation"  # the name of that which the finding is about
+    USED_BY_OTHERS = "used-by-others"  # cores of the machine
+    SETTING = "setting"  # a number that the script sets, by the name of the argument
+    # How it was seen, and how often.
+    TIMED_IN = "timed-in"
+    STACKS = "stacks"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One measured value behind a finding: its unit, the threshold it was held against, and where it was seen. None is unknown."""
+    """One measured value behind a finding: its unit, the threshold it was held against, and where it was seen. None is unknown.
+
+    `code` is what it is found by, where something looks for it.
+    """
 
     name: str
     value: float | int | str | None
     unit: str
     threshold: float | None = None
     where: str | None = None
+    code: EvidenceCode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

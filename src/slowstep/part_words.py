@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from slowstep.parts import CodePlace, Part, PartKind
+from slowstep.parts import CodePlace, Part, PartKind, PartPiece, PieceKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # Of a kind of which there are several, its name follows.
@@ -83,6 +83,19 @@ _BEFORE_NAME: Final[dict[PartKind, str | None]] = {
     PartKind.SAVE: " by ",
     PartKind.RUN_DRY: " after ",
 }
+# Of what is not here the names say it.
+_PIECE_WORDS: Final[dict[PieceKind, str]] = {
+    PieceKind.INSIDE_STEPS: "inside steps",
+    PieceKind.BETWEEN_STEPS: "between steps",
+    PieceKind.ALLOCATOR_CALLS: "allocator calls",
+    PieceKind.HOST_OPERATIONS: "operations on the host",
+    PieceKind.COMPILING: "compiling",
+    PieceKind.LOSS_SCALING: "loss scaling",
+    PieceKind.TO_DEVICE: "to the device",
+    PieceKind.TO_HOST: "to the host",
+    PieceKind.SMALL_COLLECTIVES: "small ones",
+}
+_UNKNOWN_NAME: Final[dict[PieceKind, str]] = {PieceKind.KERNELS: "unknown precision"}
 
 
 def part_in_words(part: Part) -> str:
@@ -90,7 +103,15 @@ def part_in_words(part: Part) -> str:
     of one as "launch: between steps".
     """
     words = _with_place(part_without_place(part), part)
-    return words if part.piece is None else f"{words}: {part.piece}"
+    return words if part.piece is None else f"{words}: {piece_in_words(part.piece)}"
+
+
+def piece_in_words(piece: PartPiece) -> str:
+    """As it stands behind its part: "between steps", "matmul, float32"."""
+    if piece.of is not None:
+        return part_in_words(piece.of)
+    names = (_UNKNOWN_NAME[piece.kind] if name is None else name for name in piece.names)
+    return _PIECE_WORDS.get(piece.kind) or ", ".join(names)
 
 
 def part_without_place(part: Part) -> str:

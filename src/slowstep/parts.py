@@ -95,6 +95,25 @@ class PartKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+class PieceKind(StrEnum):
+    """Which piece of a part a finding is about, where that is not all of it. Of some kinds there are several, told apart by names."""
+
+    INSIDE_STEPS = "inside_steps"
+    BETWEEN_STEPS = "between_steps"
+    ALLOCATOR_CALLS = "allocator_calls"
+    HOST_OPERATIONS = "host_operations"
+    COMPILING = "compiling"
+    LOSS_SCALING = "loss_scaling"
+    TO_DEVICE = "to_device"
+    TO_HOST = "to_host"
+    SMALL_COLLECTIVES = "small_collectives"
+    KERNELS = "kernels"  # of a class, and in a precision where that is known
+    PRECISION = "precision"  # what computes in one
+    LINE = "line"
+    RANGE = "range"  # what the device does for a part of the host's
+    RULE = "rule"  # what only the rule of that name tells apart
+
+
 class CodePlace(NamedTuple):
     """Where something stands: a file as reports show it, and its first line there; `last_line` where it is the lines of a loop, `function`
     where it stands inside of that one, which begins at the line. Outside of functions a trace tells no line.
@@ -106,11 +125,13 @@ class CodePlace(NamedTuple):
     function: str | None = None
 
 
-def read_place(place: str) -> CodePlace:
-    """A place as the tables have it, `step (train.py:82)`, `train.py:82` or `train.py`, in its pieces."""
-    function, _, inside = place.removesuffix(")").partition(" (") if place.endswith(")") else ("", "", place)
-    file, _, line = inside.rpartition(":")
-    return CodePlace(file, int(line), None, function or None) if line.isdecimal() else CodePlace(inside, None, None, function or None)
+@dataclass(frozen=True, slots=True)
+class PartPiece:
+    """A piece of a part, with the names that its kind has, None for one that is unknown; `of` is the part of the host's of a range."""
+
+    kind: PieceKind
+    names: tuple[str | None, ...] = ()
+    of: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +147,7 @@ class Part:
     kind: PartKind
     name: str | None = None
     place: CodePlace | None = None
-    piece: str | None = None
+    piece: PartPiece | None = None
 
     @property
     def whole(self) -> Part:

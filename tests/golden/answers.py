@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from slowstep.part_words import piece_in_words
 from slowstep.parts import CodePlace, Part
 from slowstep.workflow.analyze import analyze
 
@@ -36,7 +37,7 @@ def code_of_part(part: Part) -> str:
     """What a part is, without its words: `output/callback:Plot.on_train_batch_end@train.py:9`, `compute/launch+between steps`."""
     name = "" if part.name is None else f":{part.name}"
     place = "" if part.place is None else f"@{_code_of_place(part.place)}"
-    piece = "" if part.piece is None else f"+{part.piece}"
+    piece = "" if part.piece is None else f"+{piece_in_words(part.piece)}"
     return f"{part.stage}/{part.kind.value}{name}{place}{piece}"
 
 

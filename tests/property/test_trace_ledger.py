@@ -60,7 +60,7 @@ def _trace(hosts: list[Any], devices: list[Any], steps: list[Any]) -> Timeline:
     for number, (length, hole) in enumerate(steps):
         step_rows.append(step(number + hole // 7, at, at + length))
         at += length + hole
-    return made_trace(hosts=host_rows, devices=device_rows, steps=step_rows, format="Kineto trace")
+    return made_trace(hosts=host_rows, devices=device_rows, steps=step_rows, tells_users_names=True, costs_its_threads=True)
 
 
 def check_sums(trace: Timeline) -> None:

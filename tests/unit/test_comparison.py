@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from judged import finding, values
+from judged import finding
 from made_measurements import measurements
 from slowstep.cli.main import main
-from slowstep.report.comparison import FOREIGN_LOAD, USED_BY_OTHERS, compare_reports, is_slower_by
+from slowstep.findings import EvidenceCode
+from slowstep.report.comparison import FOREIGN_LOAD, compare_reports, is_slower_by
 from slowstep.report.comparison_terminal import render
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -162,7 +163,10 @@ def test_the_page_fits_and_has_both_runs_and_the_stages_that_took_time(width):
 
 
 def test_a_busy_machine_is_told_of_each_run_with_how_much_faster_it_may_be_alone():
-    load = {"rule": "foreign-load", "evidence": [{"name": USED_BY_OTHERS, "value": 1.5}]}
+    load = {
+        "rule": "foreign-load",
+        "evidence": [{"name": "made up", "value": 3.0}, {"name": "by others", "value": 1.5, "code": "used-by-others"}],
+    }
     busy = report(per_s=80, cores=2)
     busy["findings"] = [load]
     busy["throughput"]["steps_per_s_interval"]["high"] = 80 * 1.4
@@ -179,7 +183,7 @@ def test_a_busy_machine_is_told_of_each_run_with_how_much_faster_it_may_be_alone
 def test_what_others_use_is_read_as_the_rule_writes_it():
     found = finding(FOREIGN_LOAD, measurements(load={"foreign_cores": 1.5, "cores": 2.0}, cores=2.0))
 
-    assert values(found)[USED_BY_OTHERS] == 1.5
+    assert [row.value for row in found.evidence if row.code is EvidenceCode.USED_BY_OTHERS] == [1.5]
 
 
 @pytest.mark.parametrize("per_s", [0.08, 0.8, 80.0])

@@ -28,7 +28,7 @@ HEAVY = [
     "slowstep.analyses",
     "slowstep.cli",
 ]
-INSIDE = ["slowstep.record", "slowstep.levers", "slowstep.integrations"]
+INSIDE = ["slowstep.record", "slowstep.levers"]
 FRAMEWORKS = Path(slowstep.__path__[0], "frameworks")
 INSIDE += sorted(f"slowstep.frameworks.{folder.parent.name}.inside" for folder in FRAMEWORKS.glob("*/inside"))
 
@@ -46,9 +46,10 @@ def _inside_the_training() -> list[str]:
     names = ["slowstep"]
     for package in INSIDE:
         folder = root.joinpath(*package.split(".")[1:])
-        if folder.is_dir():
-            names += [package, *(info.name for info in pkgutil.walk_packages([str(folder)], f"{package}."))]
-    return names + ["slowstep.auto"] * (root / "auto.py").exists()
+        assert folder.is_dir(), f"{package} is not there any more, and nothing of it would be looked at"
+        names += [package, *(info.name for info in pkgutil.walk_packages([str(folder)], f"{package}."))]
+    assert (root / "auto.py").exists()
+    return [*names, "slowstep.auto"]
 
 
 def _fresh(*arguments: str) -> subprocess.CompletedProcess[str]:

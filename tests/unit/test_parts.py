@@ -21,9 +21,9 @@ from slowstep.part_words import (
     part_place,
     part_without_place,
     parts_in_order,
-    place_in_words,
+    piece_in_words,
 )
-from slowstep.parts import BODY, CodePlace, Part, PartKind, read_place
+from slowstep.parts import BODY, CodePlace, Part, PartKind, PartPiece, PieceKind
 
 PACKAGE = Path(slowstep.__file__).parent
 WORDING = {name for name, kind in vars(part_words).items() if callable(kind) and getattr(kind, "__module__", None) == part_words.__name__}
@@ -43,10 +43,13 @@ READING = (ast.Attribute, ast.Compare, ast.Subscript, ast.Dict, ast.Match)
         (Part("store", PartKind.SAVE, "torch.save"), "checkpoint by torch.save"),
         (Part("output", PartKind.CALLBACK, "Plot.on_x", CodePlace("train.py", 9)), "callback: Plot.on_x (train.py:9)"),
         (LAUNCH, "launch"),
-        (piece(LAUNCH, "between steps"), "launch: between steps"),
+        (piece(LAUNCH, PieceKind.BETWEEN_STEPS), "launch: between steps"),
         (dry_part("cudaFree"), "device idle after cudaFree"),
         (dry_part("cudaFree", "step (train.py:82)"), "device idle after cudaFree in step (train.py:82)"),
-        (piece(dry_part("cudaFree", "train.py"), "loss scaling"), "device idle after cudaFree in train.py: loss scaling"),
+        (piece(dry_part("cudaFree", "train.py"), PieceKind.LOSS_SCALING), "device idle after cudaFree in train.py: loss scaling"),
+        (piece(KERNELS, PieceKind.KERNELS, "matmul", "float32"), "kernels: matmul, float32"),
+        (piece(KERNELS, PieceKind.KERNELS, "matmul", None), "kernels: matmul, unknown precision"),
+        (piece(KERNELS, PieceKind.RANGE, of=function_part("output", "draw", "train.py", 12)), "kernels: draw (train.py:12)"),
         (Part("preprocess", PartKind.ROLL_OUT, None, CodePlace("train.py", 5, 9)), "roll-out: train.py:5-9"),
         (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "beside backward: update (train.py:5)"),
     ],
@@ -65,6 +68,13 @@ def test_of_a_part_its_own_name_and_its_place_can_be_said_alone():
 
 def test_every_kind_has_words():
     assert set(part_words._WORDS) == set(PartKind)
+
+
+@pytest.mark.parametrize("kind", PieceKind)
+def test_every_kind_of_a_piece_has_words_or_is_called_by_its_names(kind):
+    named = {PieceKind.KERNELS, PieceKind.PRECISION, PieceKind.LINE, PieceKind.RANGE, PieceKind.RULE}
+
+    assert piece_in_words(PartPiece(kind, ("its name",))) == "its name" if kind in named else piece_in_words(PartPiece(kind))
 
 
 def test_parts_are_in_the_order_of_stages_and_then_of_their_words():
@@ -96,11 +106,6 @@ def test_no_code_reads_the_words_of_a_part():
     assert [f"{file.relative_to(PACKAGE)}:{line}" for file, text in taking.items() for line in read_again(ast.parse(text))] == []
 
 
-@pytest.mark.parametrize("place", ["step (train.py:82)", "train.py:82", "train.py", "Net.f.<locals>.<lambda> (net (old).py:3)"])
-def test_a_place_in_tables_is_read_as_it_was_written(place):
-    assert place_in_words(read_place(place)) == place
-
-
 def test_rows_of_a_part_are_found_by_it():
     dry = [dry_part("cudaFree"), dry_part("cudaFree", "step (train.py:82)")]
     parts = [LAUNCH, KERNELS, *dry, function_part("output", "draw", "train.py", 12)]
@@ -121,20 +126,43 @@ def f(part):
     assert sorted(read_again(ast.parse(said))) == [4, 4, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "part_words.part_name(part) == 'draw'",
+        "(name := part_name(part)) and name.startswith('draw')",
+        "(name := part_name(part)).startswith('draw')",
+    ],
+)
+def test_reading_them_is_seen_however_they_are_held(text):
+    assert [*read_again(ast.parse(f"def f(part): return {text}"))] == [1]
+
+
+def test_reading_what_a_declared_name_holds_is_seen():
+    assert [*read_again(ast.parse("def f(part):\n    name: str = part_name(part)\n    return name[:4]"))] == [3]
+
+
 def read_again(tree: ast.AST) -> Iterator[int]:
     """Lines that look into the words of a part, or take them for a key: of a call that makes them, or of a name that holds such."""
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
     for scope in functions:
-        holding = {name for node in ast.walk(scope) if isinstance(node, ast.Assign) for name in _held(node)}
+        holding = {name for node in ast.walk(scope) for name in _held(node)}
         for parent in ast.walk(scope):
             if isinstance(parent, READING):
                 yield from (node.lineno for node in _looked_into(parent) if _is_wording(node) or _is_held(node, holding))
 
 
-def _held(node: ast.Assign) -> Iterator[str]:
-    for target in node.targets:
-        pairs = zip(target.elts, node.value.elts, strict=False) if _are_tuples(target, node.value) else ((target, node.value),)
-        yield from (into.id for into, value in pairs if isinstance(into, ast.Name) and _is_wording(value))
+def _held(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            pass
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            targets = [target]
+        case _:
+            return
+    for target in targets:
+        pairs = zip(target.elts, value.elts, strict=False) if _are_tuples(target, value) else ((target, value),)
+        yield from (into.id for into, each in pairs if isinstance(into, ast.Name) and _is_wording(each))
 
 
 def _are_tuples(*nodes: ast.expr) -> bool:
@@ -152,7 +180,12 @@ def _looked_into(parent: ast.AST) -> list[ast.expr]:
 
 
 def _is_wording(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDING
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in WORDING
+        case ast.NamedExpr(value=value):
+            return _is_wording(value)
+    return False
 
 
 def _is_held(node: ast.expr, holding: set[str]) -> bool:

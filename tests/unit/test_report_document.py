@@ -6,12 +6,13 @@ import math
 import pytest
 
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
-from slowstep.document.finding_rows import FindingRow, VerdictRow
+from slowstep.document.finding_rows import EvidenceRow, FindingRow, VerdictRow
 from slowstep.document.ledger_rows import LedgerRow, PartRow
 from slowstep.document.report import Report
 from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput
 from slowstep.document.validity import faults, json_schema, validate
+from slowstep.findings import EvidenceCode
 from slowstep.parts import PartKind
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.report import json
@@ -40,6 +41,9 @@ def test_the_schema_has_the_keys_of_the_types():
     assert set(schema["$defs"]["part"]["properties"]) == set(PartRow.__annotations__)
     assert experiment["properties"]["verdict"]["enum"] == [*GainVerdict, None]
     assert schema["$defs"]["part"]["properties"]["kind"]["enum"] == [kind.value for kind in PartKind]
+    evidence = schema["properties"]["findings"]["items"]["properties"]["evidence"]["items"]["properties"]
+    assert set(evidence) == set(EvidenceRow.__annotations__)
+    assert evidence["code"]["enum"] == [code.value for code in EvidenceCode]
     assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
         *STAGES,
         UNATTRIBUTED,

@@ -387,6 +387,12 @@ def test_a_shell_command_in_a_notebook_has_its_prompt(bottleneck):
     assert _command("More", text).startswith("!slowstep analyze ")
 
 
+def test_a_line_of_python_in_a_notebook_has_no_prompt(bottleneck):
+    bottleneck["run"] |= {"next_command": "with slowstep.record(): (200 steps or more)", "next_in_python": True}
+
+    assert _command("Next", render(bottleneck, width=80, color=False, prompt="!")) == bottleneck["run"]["next_command"]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_a_long_name_keeps_its_file_and_line(bottleneck, width):
     bottleneck["ledger"][1]["parts"][0]["name"] = f"save_{'very_' * 30}long (/some/where/{'deep/' * 30}database.py:10)"
@@ -408,7 +414,7 @@ def test_the_names_of_a_rule_and_a_stage_stay_whole(bottleneck, width):
 
 
 def test_a_setting_reads_as_it_is_written_in_a_script(bottleneck):
-    row = {"name": "num_workers", "value": 0, "unit": "workers", "threshold": 1, "where": "data set D"}
+    row = {"name": "num_workers", "value": 0, "unit": "workers", "threshold": 1, "where": "data set D", "code": "setting"}
     bottleneck["findings"][0]["evidence"] = [row]
 
     assert "   num_workers=0 (data set D)\n" in render(bottleneck, width=80, color=False)
@@ -450,7 +456,8 @@ def test_trainings_that_are_told_at_the_top_are_no_notice_too(bottleneck):
 
 def test_how_something_was_seen_comes_after_what_was_seen(bottleneck):
     row = {"value": 1, "unit": "", "threshold": None, "where": None}
-    bottleneck["findings"][0]["evidence"] = [row | {"name": name} for name in ("timed in", "one", "two", "three", "four")]
+    how = row | {"name": "timed in", "code": "timed-in"}
+    bottleneck["findings"][0]["evidence"] = [how, *(row | {"name": name} for name in ("one", "two", "three", "four"))]
 
     text = render(bottleneck, width=80, color=False)
 

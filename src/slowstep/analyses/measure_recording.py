@@ -221,6 +221,7 @@ MAKERS: Final[Mapping[str, Callable[[RecordingAnalyses], Any]]] = {
     "after_update": _after_update_topic,
     "python": _python_topic,
     "sharing": _sharing_topic,
+    "coverage": lambda analyses: analyses.timeline.coverage,
 }
 
 

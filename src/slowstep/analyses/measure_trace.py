@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import polars as pl
 
-from slowstep.analyses.coverage import Coverage, find_coverage
+from slowstep.analyses.completeness import Completeness, find_completeness
 from slowstep.analyses.device.allocations import find_allocations
 from slowstep.analyses.device.clocks import Clocks, find_clocks
 from slowstep.analyses.device.compilations import find_compilations
@@ -39,6 +39,7 @@ from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
 from slowstep.reasons import Reason, Wording
+from slowstep.timeline.coverage import KindCoverage
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
@@ -107,9 +108,13 @@ class _TraceAnalyses:
         """Whose loop trains."""
         return TrainingTopic(words=self.attempt(find_words, self._timeline), is_training=self.attempt(is_training, self._timeline))
 
-    def coverage_topic(self) -> Coverage:
-        """How much is shown."""
-        return self.attempt(find_coverage, self._timeline, self._whole, self._clocks)
+    def coverage_topic(self) -> Mapping[str, KindCoverage]:
+        """What the source can see at most."""
+        return self._timeline.coverage
+
+    def completeness_topic(self) -> Completeness:
+        """How much is there."""
+        return self.attempt(find_completeness, self._timeline, self._whole, self._clocks)
 
     @cached_property
     def _steps_and_notes(self) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
@@ -173,6 +178,7 @@ MAKERS: Final[Mapping[str, Callable[[_TraceAnalyses], Any]]] = {
     "replay": _TraceAnalyses.replay_topic,
     "training": _TraceAnalyses.training_topic,
     "coverage": _TraceAnalyses.coverage_topic,
+    "completeness": _TraceAnalyses.completeness_topic,
 }
 
 

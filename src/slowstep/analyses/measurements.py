@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, Self, TypeVar, cast
 import numpy as np
 
 from slowstep.analyses.after_update.after_update_topic import AfterUpdateTopic
+from slowstep.analyses.completeness import Completeness
 from slowstep.analyses.compute.compute_topic import ComputeTopic
-from slowstep.analyses.coverage import Coverage
 from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.ledger.ledger import Ledger
@@ -26,6 +26,7 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.faults import Fault, Faulty
+from slowstep.timeline.coverage import KindCoverage
 from slowstep.timeline.trace import TraceFacts
 
 T = TypeVar("T")
@@ -71,7 +72,8 @@ class Measurements:
     over_time = Topic[OverTime]()
     replay = Topic[ReplayTopic]()
     trainer = Topic[Trainer]()
-    coverage = Topic[Coverage]()
+    coverage = Topic[Mapping[str, KindCoverage]]()
+    completeness = Topic[Completeness]()
     facts = Topic[TraceFacts]()
     captured = Topic["CapturedWindow"]()
 

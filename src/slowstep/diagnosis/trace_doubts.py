@@ -86,11 +86,11 @@ def _no_steps(m: Measurements) -> Reason | None:
 
 
 def _no_common_clock(m: Measurements) -> Reason | None:
-    return None if m.coverage.clocks_differ is None else CLOCKS_DIFFER(how=m.coverage.clocks_differ)
+    return None if m.completeness.clocks_differ is None else CLOCKS_DIFFER(how=m.completeness.clocks_differ)
 
 
 def _no_launches(m: Measurements) -> Reason | None:
-    launched, unattributed = m.coverage.kernels_with_launch, m.ledger.share(UNATTRIBUTED)
+    launched, unattributed = m.completeness.kernels_with_launch, m.ledger.share(UNATTRIBUTED)
     if not m.device.seen or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
     return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed, remedy=m.training.words.advise(Remedy.RECORD_BOTH))

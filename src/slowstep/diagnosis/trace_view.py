@@ -61,7 +61,7 @@ STEPS_DIFFER = Wording("steps-differ", f"{{title}}, but steps differ: it may be 
 BY_RECORDING = Wording(
     "by-recording",
     "{title}, but recording took some {low:share} to {high:share} of the host's time, and without it nothing would come of the fix; "
-    "to see, trace again with record_shapes=False and with_stack=False",
+    "to see, {remedy}",
 )
 
 
@@ -92,7 +92,9 @@ def _by_recording(m: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
     if share is None:
         return ()
     findings = [judged.finding for judged in answers.gainless if _optimistic(judged.finding) >= BOTTLENECK_PREDICTED]
-    return tuple(NotJudged(rule=f.rule, reason=BY_RECORDING(title=f.title, low=share[0], high=share[1])) for f in findings)
+    low, high = share
+    remedy = m.training.words.advise(Remedy.RECORD_LESS)
+    return tuple(NotJudged(rule=f.rule, reason=BY_RECORDING(title=f.title, low=low, high=high, remedy=remedy)) for f in findings)
 
 
 def _optimistic(finding: Finding) -> float:

@@ -8,9 +8,11 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.parts import PartKind
 from slowstep.stages import RESULT_STAGES
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel
 
-# A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
-NEVER_SEEN: Final = ("read",)
+# What tells reading from preprocessing is what making each batch took: without it all waiting for input stands as `preprocess`.
+BY_BATCHES: Final = ("read",)
+COPIES: Final = ("h2d", "d2h")
 # Where neither is there, nothing tells what is done with results, which has no events of its own.
 NAMES: Final = frozenset({"annotations", "python"})
 ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
@@ -23,17 +25,26 @@ def unseen_stages(m: Measurements) -> frozenset[str]:
 
 def _in_recording(m: Measurements) -> frozenset[str]:
     """With an accelerator its copies, with other ranks what is shared with them."""
-    copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
+    copies = COPIES if m.compute.device != "cpu" and _is_unseen(m, "device") else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
-    hidden = (*copies, "gradient_sharing") if unseen else copies
+    hidden = (*_input(m), *copies, *(("gradient_sharing",) if unseen else ()))
     return frozenset(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
+
+
+def _input(m: Measurements) -> tuple[str, ...]:
+    return BY_BATCHES if _is_unseen(m, "batches") else ()
+
+
+def _is_unseen(m: Measurements, kind: str) -> bool:
+    """Whether who recorded it states that nothing of a kind can be seen."""
+    return m.coverage.get(kind, UNSEEN).known is CoverageLevel.NONE
 
 
 def _in_trace(m: Measurements) -> frozenset[str]:
     """What the trace has no events of."""
     requests = m.device.requests
     unseen = [
-        *NEVER_SEEN,
+        *_input(m),
         *(() if requests.height and (requests["end_ns"] > requests["start_ns"]).any() else ("preprocess",)),
         *(() if m.facts.recorded & NAMES else RESULT_STAGES),
         *(() if no_device(m) is None else ON_A_DEVICE),

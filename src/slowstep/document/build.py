@@ -61,6 +61,8 @@ def _run(sections: Sections, ranks: RankSection, experiment: ExperimentSection |
         row["experiment"] = experiment.facts
     if sections.next_step.command is not None:
         row["next_command"] = sections.next_step.command
+    if sections.next_step.in_python:
+        row["next_in_python"] = True
     if sections.next_step.first is not None:
         row["before_next"] = sections.next_step.first
     return cast(Run, row)

@@ -43,13 +43,14 @@ class GainRow(TypedDict):
 
 
 class EvidenceRow(TypedDict):
-    """One measured value behind a finding."""
+    """One measured value behind a finding; `code` tells what it is, of the kinds that programs look for."""
 
     name: str
     value: float | int | str | None
     unit: str
     threshold: float | None
     where: str | None
+    code: NotRequired[str]
 
 
 class FixRow(TypedDict):

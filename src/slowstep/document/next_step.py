@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextStep:
-    """`first` is to be done before `command` is typed, or is all there is to do; None where nothing is. `why` is what the command tells;
-    `folder` the one in which the script was started, where that is known.
+    """`first` is to be done before `command` is typed, or is all there is to do; None where nothing is. `why` is what the command tells.
+    `starts_script`: whether it starts the training's script; `folder` is the one in which that was started, where it is known.
+    `in_python`: whether it is a line of Python, and none for a shell.
     """
 
     command: str | None = None
     first: str | None = None
     why: str | None = None
+    starts_script: bool = False
+    in_python: bool = False
     folder: str | None = None

@@ -40,7 +40,7 @@ def recorded_run(folder: Path, timeline: Timeline, m: Measurements, attempt: Att
 
 def _by_hand(m: Measurements) -> str | None:
     """How steps are told in a script without an optimizer."""
-    return "no torch.optim optimizer was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
+    return "no optimizer of the framework was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
 
 
 def _several_models(m: Measurements) -> str | None:

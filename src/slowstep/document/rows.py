@@ -47,6 +47,9 @@ def finding_row(finding: Finding) -> FindingRow:
     row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
     for name in ("also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
+    for evidence in row["evidence"]:
+        if evidence["code"] is None:
+            del evidence["code"]
     for other in row["folded"]:
         other["fixes"] = list(other["fixes"])
     return cast(FindingRow, row)

@@ -131,6 +131,8 @@ class Run(TypedDict):
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
     """The command that helps most now."""
+    next_in_python: NotRequired[bool]
+    """Whether that is a line of Python, and none for a shell."""
     before_next: NotRequired[str]
     """What has to be done before that command can help."""
 

@@ -55,10 +55,10 @@ def _run(path: Path, m: Measurements, attempt: Attempts) -> Run:
             "format": m.facts.format,
             "events": m.facts.events,
             "bytes": m.facts.bytes,
-            "coverage": attempt.otherwise(None, lambda: asdict(m.coverage)),
+            "coverage": attempt.otherwise(None, lambda: asdict(m.completeness)),
         },
         "notes": [
-            *attempt.otherwise(_NOTHING, lambda: (_coverage(m),)),
+            *attempt.otherwise(_NOTHING, lambda: (_completeness(m),)),
             *attempt.otherwise(_NOTHING, lambda: tuple(map(sentence, m.marks.notes))),
         ],
     }
@@ -72,17 +72,17 @@ def _device(m: Measurements) -> str:
     return m.device.name or {"nvidia": "NVIDIA GPU", "amd": "AMD GPU"}.get(m.facts.vendor or "", "device unknown")
 
 
-def _coverage(m: Measurements) -> str:
+def _completeness(m: Measurements) -> str:
     """How much the trace shows, before any verdict."""
-    coverage = m.coverage
+    found = m.completeness
     said = [format_count(m.facts.events, "event")]
     if m.device.seen:
-        kernels, devices = format_count(coverage.kernels, "kernel"), format_count(coverage.devices, "device")
-        said.append(f"{kernels} on {devices}, {format_count(coverage.streams, 'stream')}")
-    if coverage.kernels_with_launch is not None:
-        said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
-    if coverage.inside_steps is not None:
-        said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.marks.is_window else 'inside steps'}")
+        kernels, devices = format_count(found.kernels, "kernel"), format_count(found.devices, "device")
+        said.append(f"{kernels} on {devices}, {format_count(found.streams, 'stream')}")
+    if found.kernels_with_launch is not None:
+        said.append(f"{format_share(found.kernels_with_launch)} of the kernels with their launch")
+    if found.inside_steps is not None:
+        said.append(f"{format_share(found.inside_steps)} of the trace's time {'in the window' if m.marks.is_window else 'inside steps'}")
     shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; the file was cut off")
     return shown + _recording(m)
 

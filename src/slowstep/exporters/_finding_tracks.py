@@ -9,29 +9,24 @@ import polars as pl
 
 from slowstep.analyses.device.operators import mostly_on_host
 from slowstep.analyses.events.device_work import busiest_device
-from slowstep.analyses.events.parts import KERNELS, is_part
+from slowstep.analyses.events.parts import is_part
 from slowstep.analyses.events.unions import merged
-from slowstep.diagnosis.evidence.device.kernel_side import UNKNOWN
-from slowstep.diagnosis.rules.compute.recompilation import WHAT as COMPILING
 from slowstep.diagnosis.rules.device.allocator_churn import ALLOCATES, ASYNC
-from slowstep.findings import Finding
-from slowstep.parts import Part
+from slowstep.findings import EvidenceCode, Finding
+from slowstep.parts import Part, PieceKind
 from slowstep.timeline.intervals import containing, pieces
 from slowstep.timeline.timeline import Timeline
 
 TIMES = ("start_ns", "end_ns")
-# Pieces of parts, as rules name them, that the tables tell apart.
-BETWEEN_STEPS = {"between steps": True, "inside steps": False}
-ALLOCATING, ON_HOST = "allocator calls", "operations on the host"
-# Of a finding that claims no time, the row of its evidence that names what it is about.
-OPERATION = "operation"
+BETWEEN_STEPS = {PieceKind.BETWEEN_STEPS: True, PieceKind.INSIDE_STEPS: False}
 
 
 def finding_track(finding: Finding, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The finding's instants as disjoint stretches in order of time: `start_ns`, `end_ns`. Empty where it is about no instants."""
     found = [_claimed(claim, stretches, timeline, tables) for claim in finding.claims]
     if not found:
-        found = [_operation(row.value, timeline, tables) for row in finding.evidence if row.name == OPERATION]
+        # Of one that claims no time, its evidence names what it is about.
+        found = [_operation(row.value, timeline, tables) for row in finding.evidence if row.code is EvidenceCode.OPERATION]
     start, end = merged(pl.concat([stretches.select(TIMES).clear(), *found]))
     return pl.DataFrame({"start_ns": start, "end_ns": end})
 
@@ -39,23 +34,25 @@ def finding_track(finding: Finding, stretches: pl.DataFrame, timeline: Timeline,
 def _claimed(claim: Part, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The instants of a part of the ledger, or of a piece of it as far as the trace tells its pieces apart."""
     part, what = claim.whole, claim.piece
-    if part == KERNELS and what is not None:
-        kinds = pl.format("{}, {}", "class", pl.col("precision").fill_null(UNKNOWN))
-        return _runs(tables["kernels"].filter(kinds == what), timeline, tables)
+    if what is not None and what.kind is PieceKind.KERNELS:
+        kind, precision = what.names
+        rows = tables["kernels"].filter((pl.col("class") == kind) & pl.col("precision").eq_missing(pl.lit(precision, dtype=pl.String)))
+        return _runs(rows, timeline, tables)
     gaps = tables["gaps"].filter(is_part(part))
-    return _piece(what, gaps if gaps.height else stretches.filter(is_part(part)), tables).select(TIMES)
+    rows = gaps if gaps.height else stretches.filter(is_part(part))
+    return _piece(None if what is None else what.kind, rows, tables).select(TIMES)
 
 
-def _piece(what: str | None, rows: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _piece(what: PieceKind | None, rows: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Of a part's instants those of a piece of it; all of them where only the rule that claims it could tell."""
     if what in BETWEEN_STEPS:
         return rows.filter(pl.col("between_steps") == BETWEEN_STEPS[what])
-    if what == ALLOCATING:
+    if what is PieceKind.ALLOCATOR_CALLS:
         return rows.filter(pl.col("call").str.contains(ALLOCATES) & ~pl.col("call").str.contains(ASYNC))
-    if what == ON_HOST:
+    if what is PieceKind.HOST_OPERATIONS:
         sites = mostly_on_host(tables["operators"], "name", "where").rename({"name": "operator"})
         return rows.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
-    if what == COMPILING:
+    if what is PieceKind.COMPILING:
         start, end = merged(tables["compilations"])
         of, begin, finish = pieces(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), np.concatenate((start, end)))
         inside = containing(start, end, begin) >= 0

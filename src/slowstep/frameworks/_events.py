@@ -26,6 +26,7 @@ class Event(Enum):
     INPUT_WAIT = "a wait for input"
     INPUT_WAIT_FUNCTION = "a Python function that waits for input"
     LOADER_REQUEST = "the request for a batch, by the loader's own name"
+    REQUEST_ALONE = "the request to a loader that makes its batches where they are asked for"
     INPUT_ELSEWHERE = "the taking of input on another thread, which the step waits for"
     CHECKPOINT_FUNCTION = "a Python function that writes a checkpoint"
     COMPILATION = "compiling"

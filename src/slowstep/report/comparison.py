@@ -6,15 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypedDict
 
+from slowstep.findings import EvidenceCode
+
 COMPARISON_SCHEMA: Final = "slowstep/comparison/1"
 # What should be the same in two runs of one training; where one differs it may be the change itself, or why they cannot be compared.
 FACTS: Final = ("name", "framework", "device", "cores", "ranks", "batch_size", "batches_per_step", "num_workers", "threads", "levers")
 # Facts of the machine: with another one the ratio is the machine's as much as the training's.
 MACHINE: Final = ("device", "cores")
 
-# Of diagnosis/rules/machine/foreign_load.py: the rule, and the evidence that has how much of the machine others used.
+# The rule of diagnosis/rules/machine/foreign_load.py, which has how much of the machine others used.
 FOREIGN_LOAD: Final = "foreign-load"
-USED_BY_OTHERS: Final = "cores used by others"
 
 ComparedState = Literal["faster", "slower", "cannot distinguish", "not comparable"]
 
@@ -133,7 +134,7 @@ def _busy(report: Mapping[str, Any]) -> BusyMachine | None:
     """None where the machine was the training's own. Its interval reaches up to what it does where it waits for no core."""
     load = next((finding for finding in report["findings"] if finding["rule"] == FOREIGN_LOAD), None)
     rows = () if load is None else load["evidence"]
-    cores = next((row["value"] for row in rows if row["name"] == USED_BY_OTHERS), None)
+    cores = next((row["value"] for row in rows if row.get("code") == EvidenceCode.USED_BY_OTHERS), None)
     if cores is None:
         return None
     reach = _reach(report["throughput"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from slowstep.findings import EvidenceCode
 from slowstep.report.canvas import NARROW
 from slowstep.report.ledger_chart import STAGE_STYLE, in_words
 from slowstep.report.sentences import as_advice, as_title
@@ -39,9 +39,7 @@ _MEGABYTES_FROM: Final = 0.1
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
-_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
-# What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
-_SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
+_HOW_SEEN: Final = (EvidenceCode.TIMED_IN, EvidenceCode.STACKS)
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
@@ -102,7 +100,7 @@ def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> 
     if left_out.verbose:
         return rows
     # How something was seen matters less than what was seen.
-    by_weight = sorted(rows, key=lambda row: row["name"] in _HOW_SEEN)
+    by_weight = sorted(rows, key=lambda row: row.get("code") in _HOW_SEEN)
     shown = _EVIDENCE_ROWS[number]
     left_out.count(len(rows[shown:]), "measured value")
     return by_weight[:shown]
@@ -183,7 +181,8 @@ def _setting(row: EvidenceRow) -> str:
 
 
 def _is_setting(row: EvidenceRow) -> bool:
-    return isinstance(row["value"], int) and _SETTING.fullmatch(row["name"]) is not None
+    """What a script sets by its name: "num_workers=0" says it shorter than a name, a number and a unit."""
+    return row.get("code") == EvidenceCode.SETTING
 
 
 def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, *, thresholds: bool) -> None:

@@ -225,7 +225,7 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
-        typed = prompt + command if command.startswith(("slowstep ", "cd ")) else command
+        typed = command if report["run"].get("next_in_python") else prompt + command
         canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (typed, "bold cyan"))
     draw_saved(canvas, report["run"], left_out, prompt)
 

@@ -128,6 +128,8 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         events=sum(len(tables[name]) for name in ("host_events", "device_events", "marked_steps", "allocations")),
         recorded=recorded,
         framework="pytorch" if is_kineto else None,
+        tells_users_names=is_kineto,
+        costs_its_threads=is_kineto,
         schema_version=None if about.get("schemaVersion") is None else str(about["schemaVersion"]),
         rank=rank,
         world_size=world_size,
@@ -138,7 +140,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     health = (*health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)), *([left_out(left)] if left else []))
-    return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
+    return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts, coverage=COVERAGE)
 
 
 def _count_damage(counts: Counter[str], unpacked: Unpacked, reader: EventReader, columns: Columns) -> None:

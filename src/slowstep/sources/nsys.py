@@ -198,7 +198,7 @@ def _timeline(
     health += [*_absent_names(path, database, strings), *clock_doubts(host, device)]
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
-    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
+    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=COVERAGE)
 
 
 def _host_tables(
@@ -289,6 +289,7 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         recorded=recorded,
         framework="pytorch" if "operators" in recorded else None,
         profiler="nsys",
+        tells_users_names=True,
         schema_version=export.get("EXPORT_SCHEMA_VERSION"),
         host=named.get("Hostname"),
         vendor="nvidia",

@@ -71,7 +71,8 @@ class OpenRecording:
         made = [outline if at in without else self._tables(at) for at, outline in enumerate(self._outlines)]
         tables = _joined([*made, *self._machine])
         tables["updates"] = self._updates
-        return Timeline(source="recording", tables=tables, processes=tuple(self._processes), run=self._run, health=self._health)
+        processes = tuple(self._processes)
+        return Timeline(source="recording", tables=tables, processes=processes, run=self._run, health=self._health, coverage=COVERAGE)
 
     def outline(self) -> Timeline:
         """The same without the tables of any process."""

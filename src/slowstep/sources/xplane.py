@@ -98,7 +98,7 @@ def _timeline(found: XplaneFiles, mapped: mmap.mmap, how: HowRead, stack: ExitSt
     facts = _facts(found, tables, read, hostnames(data), len(data), complete=complete)
     name = found.file.name
     run = RunFacts(name=name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
+    return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=COVERAGE)
 
 
 def _nothing(found: XplaneFiles, count: int, *, complete: bool) -> str:

@@ -33,3 +33,5 @@ KINDS: Final = {
     "allocations": "of memory, by the framework",
     "machine": "what else used it",
 }
+# Of what states nothing.
+NOTHING: Final = dict.fromkeys(KINDS, UNSEEN)

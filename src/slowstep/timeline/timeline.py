@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.health import Health
+from slowstep.timeline.coverage import NOTHING, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.stored import Stored, chosen
@@ -144,6 +145,7 @@ class Timeline:
     run: RunFacts
     health: tuple[Health, ...]
     trace: TraceFacts | None = None  # where the source is a profiler's trace
+    coverage: Mapping[str, KindCoverage] = field(default_factory=lambda: NOTHING)  # what the source states of each of KINDS, at most
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""

@@ -27,4 +27,6 @@ class TraceFacts:
     vendor: str | None = None  # "nvidia" or "amd"
     complete: bool = True  # False where the file was cut off
     clock_ns: tuple[int, int] | None = None  # its first and last instant by the clock of the day, ns since 1970, where it tells them
+    tells_users_names: bool = False  # its "annotations" are ranges that somebody has named; the framework's own names are of other kinds
+    costs_its_threads: bool = False  # it writes each event on the thread whose event that is, at the cost that calibration/observing.py has
     gradients: bool | None = None  # whether a program that ran computes gradients, where the trace holds the programs

@@ -17,6 +17,7 @@ from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import REPORT_FILE, is_report
 from slowstep.workflow.next_command.typed import or_compared
+from slowstep.workflow.older_reports import with_codes
 from slowstep.workflow.runs import is_recording_folder, last_run, runs_here
 from slowstep.workflow.traces.named_paths import require
 
@@ -108,4 +109,4 @@ def read_document(path: Path) -> dict[str, Any]:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise UnreadableInput(f"{path} is a document of the kind {schema!r}; this version shows {SCHEMA}.")
-    return dict(document)
+    return with_codes(document)

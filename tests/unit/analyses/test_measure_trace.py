@@ -25,7 +25,7 @@ def test_a_step_that_was_chosen_is_one_of_all_that_the_trace_has(asked, number):
     assert m.marks.table["number"].to_list() == [number]
     assert (m.marks.whole_steps, m.marks.is_chosen) == (3, True)
     assert (every.marks.whole_steps, every.marks.is_chosen) == (3, False)
-    assert m.coverage == every.coverage
+    assert m.completeness == every.completeness
     note = m.marks.notes[-1]
     assert (note.code, note.values["steps"], note.values["number"]) == ("step-chosen", 3, number)
 

@@ -17,6 +17,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input.input_causes import file_cost
 from slowstep.diagnosis.evidence.input.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
+from slowstep.findings import EvidenceCode
 from slowstep.frameworks._known import all_words
 from slowstep.parts import Part, PartKind
 
@@ -320,6 +321,14 @@ def test_input_that_only_the_script_reads_is_made_beside_the_training_and_no_lev
     assert "num_workers" not in serial.title + "".join(row.name for row in serial.evidence)
     assert not any(fix.lever or fix.bounded_by or fix.lever_in_doubt for fix in serial.fixes)
     assert diagnose(m).telling is None
+
+
+@pytest.mark.parametrize(("framework", "name"), [("torch", "num_workers"), ("transformers", "dataloader_num_workers")])
+def test_a_number_of_workers_is_called_as_the_script_sets_it(framework, name):
+    serial = finding("serial-loader", measurements(**merged(fed(0, cpu_ms=13.0), {"words": all_words()[framework]})))
+
+    assert [(row.name, row.value) for row in serial.evidence if row.code is EvidenceCode.SETTING] == [(name, 0)]
+    assert f"({name}=0)" in serial.title
 
 
 # One worker of Keras' is a thread: a number of workers says nothing there.

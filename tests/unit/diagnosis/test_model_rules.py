@@ -11,12 +11,14 @@ from judged import answer_of, finding, named, values
 from made_measurements import measurements
 from made_parts import function_part
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
+from slowstep.analyses.compute.work import DebugMode
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BACKWARD, BODY
 from slowstep.reason_words import sentence
 from slowstep.timeline.timeline import Frame
 
-ANOMALY, DETERMINISTIC, PROFILER = "anomaly detection", "deterministic algorithms", "torch's profiler"
+ANOMALY, DETERMINISTIC, PROFILER = DebugMode.ANOMALY, DebugMode.DETERMINISTIC, DebugMode.FRAMEWORK_PROFILER
+CALLED = {ANOMALY: "anomaly detection", DETERMINISTIC: "deterministic algorithms", PROFILER: "torch.profiler"}
 CALLBACK = function_part("output", "after_step", "train.py", 80)
 
 
@@ -70,7 +72,7 @@ def test_anomaly_detection_leaves_no_training_healthy():
         ({}, False, False),
         ({PROFILER: 0.02}, False, False),
         ({PROFILER: 0.5}, True, False),
-        ({"a debugger or coverage tool": 1.0}, True, False),
+        ({DebugMode.DEBUGGER: 1.0}, True, False),
         ({DETERMINISTIC: 1.0}, True, True),
     ],
     ids=["nothing", "a profiler for a moment", "a profiler", "a debugger", "deterministic algorithms"],
@@ -82,7 +84,8 @@ def test_what_is_on_counts_for_as_long_as_it_was(modes, fires, advisory):
     assert (answer is not None) is fires
     if fires:
         found = finding("debug-mode-on", m)
-        assert (found.advisory, values(found)) == (advisory, modes)
+        said = {CALLED.get(mode, "a debugger or coverage tool (sys.settrace)"): on for mode, on in modes.items()}
+        assert (found.advisory, values(found)) == (advisory, said)
     assert (diagnose(m).verdict.state == "healthy") is (not fires or advisory)
 
 

@@ -45,6 +45,22 @@ def test_a_rule_that_reads_more_than_it_declares_fails_in_tests():
         judge_as_declared(rule, measurements())
 
 
+def test_a_rule_that_asks_whether_there_is_what_it_does_not_declare_fails_in_tests():
+    rule = Rule(name="curious", stages=("compute",), topics=("ledger",), judge=lambda m: m.has("device") and None)
+
+    with pytest.raises(Undeclared, match="curious"):
+        judge_as_declared(rule, measurements())
+
+
+def test_a_rule_sees_no_topics_but_those_that_it_declares():
+    seen = []
+    rule = Rule(name="listing", stages=("compute",), topics=("ledger",), where_known=("device",), judge=lambda m: seen.append(m.provided))
+
+    judge_as_declared(rule, measurements())
+
+    assert seen == [{"ledger"}]
+
+
 def test_a_rule_may_read_what_it_knows_only_of_some():
     rule = Rule(name="either", stages=("compute",), topics=("ledger",), where_known=("device",), judge=lambda m: m.has("device") and None)
 

@@ -11,7 +11,7 @@ from made_measured_traces import made_measured
 from made_parts import span_part
 from slowstep.analyses.events.parts import KERNELS, piece
 from slowstep.diagnosis.engine import diagnose
-from slowstep.parts import VALIDATION
+from slowstep.parts import VALIDATION, PieceKind
 
 NAME = "beside-the-model"
 
@@ -27,7 +27,7 @@ def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy
     found, verdict = finding(NAME, m), diagnose(m).verdict
 
     assert found.title == "the device computes for validation 38 % of the time"
-    assert found.claims == (piece(KERNELS, "validation"),)
+    assert found.claims == (piece(KERNELS, PieceKind.RANGE, of=VALIDATION),)
     assert found.gain.predicted is None
     assert verdict.state == "undetermined"
     assert (verdict.reason.code, verdict.reason.values["rule"]) == ("may-concern", NAME)

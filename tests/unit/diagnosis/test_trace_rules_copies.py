@@ -11,9 +11,10 @@ from slowstep.analyses.events.parts import COPIES, DEVICE_COPIES, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
 from slowstep.diagnosis.rule import Judged
+from slowstep.parts import PieceKind
 
 MB = 1_000_000
-TO_DEVICE = piece(COPIES["h2d"], "to the device")
+TO_DEVICE = piece(COPIES["h2d"], PieceKind.TO_DEVICE)
 SYNC = "cudaStreamSynchronize"
 BATCH = {"kind": "h2d", "operator": "aten::to", "where": "f (train.py:30)", "count": 20, "steps": 10, "bytes": 1000 * MB, "pageable": False}
 WAIT = {"call": SYNC, "operator": "aten::to", "where": "f (train.py:30)"}

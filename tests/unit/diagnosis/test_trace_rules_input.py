@@ -12,7 +12,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.input import input_wait
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -112,7 +112,7 @@ def test_requests_without_a_length_are_not_judged():
 
 
 def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
-    seen = {"coverage": {"kernels_with_launch": 0.85}}
+    seen = {"completeness": {"kernels_with_launch": 0.85}}
 
     found = reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
     assert (found.code, found.values["share"]) == ("launches-missing", 0.85)
@@ -299,7 +299,7 @@ def test_a_graph_keeps_the_numbers_and_fusing_may_not():
 
 
 @pytest.mark.parametrize(
-    ("inside", "claims"), [(30.0, (LAUNCH, piece(LAUNCH, "between steps"))), (8.0, (piece(LAUNCH, "inside steps"), LAUNCH))]
+    ("inside", "claims"), [(30.0, (LAUNCH, piece(LAUNCH, PieceKind.BETWEEN_STEPS))), (8.0, (piece(LAUNCH, PieceKind.INSIDE_STEPS), LAUNCH))]
 )
 def test_of_launches_inside_and_between_steps_the_larger_claims_the_part_and_the_other_a_piece(inside, claims):
     gaps = [*gaps_of(inside, part=LAUNCH), *gaps_of(12.0, gap=1, part=LAUNCH, between_steps=True)]
@@ -314,7 +314,7 @@ def test_gaps_between_steps_are_no_launching():
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
-    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "completeness": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
     torch, nsys = (reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"profiler": "nsys"}))
     assert torch.code == nsys.code == "no-runtime-calls"

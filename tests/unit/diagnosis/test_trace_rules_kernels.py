@@ -14,6 +14,7 @@ from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE
 from slowstep.diagnosis.law import rules
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, NotJudged
+from slowstep.parts import PieceKind
 from slowstep.reasons import Reason
 
 MISALIGNED = "sizes that are not multiples of 8 (M 4096, K 512, N 30522)"
@@ -86,7 +87,7 @@ def test_float32_beside_the_tensor_cores_is_found_with_its_operator_and_its_gain
     found = finding("full_precision_matmul", busy(sgemm(600.0), replay={HALF_PRECISION: (60.0, 50.0, 80.0)}))
 
     assert found.share == pytest.approx(0.6)
-    assert found.claims == (piece(KERNELS, "matmul, float32"),)
+    assert found.claims == (piece(KERNELS, PieceKind.KERNELS, "matmul", "float32"),)
     assert found.gain.predicted == pytest.approx(100 / 60)
     assert value(found, "fix saves per step") == pytest.approx(40.0)
     assert "autocast('cuda', dtype=torch.bfloat16)" in found.fixes[0].text
@@ -233,7 +234,7 @@ def test_many_elementwise_kernels_are_found():
 
     assert found.share == pytest.approx(0.3)
     assert value(found, "their number") == 50.0
-    assert found.claims == (piece(KERNELS, "elementwise, float16"),)
+    assert found.claims == (piece(KERNELS, PieceKind.KERNELS, "elementwise", "float16"),)
     assert "torch.compile" in found.fixes[0].text
     assert "aten::gelu" in found.fixes[0].text
 
@@ -266,7 +267,10 @@ def test_float64_kernels_are_found():
     found = finding("double_precision", busy(*rows, replay={SINGLE_PRECISION: 60.0}))
 
     assert found.share == pytest.approx(0.6)
-    assert found.claims == (piece(KERNELS, "elementwise, float64"), piece(KERNELS, "matmul, float64"))
+    assert found.claims == (
+        piece(KERNELS, PieceKind.KERNELS, "elementwise", "float64"),
+        piece(KERNELS, PieceKind.KERNELS, "matmul", "float64"),
+    )
     assert found.gain.predicted == pytest.approx(100 / 60)
     assert found.fixes[0].changes_numerics
 
@@ -436,6 +440,6 @@ def test_without_runtime_calls_small_batches_are_not_judged():
 
 
 def test_a_claim_on_a_piece_leads_back_to_its_part():
-    assert piece(KERNELS, "matmul, float32").whole == KERNELS
-    assert piece(dry_part("cudaFree", "f (train.py:3)"), "loss scaling").whole == dry_part("cudaFree", "f (train.py:3)")
+    assert piece(KERNELS, PieceKind.KERNELS, "matmul", "float32").whole == KERNELS
+    assert piece(dry_part("cudaFree", "f (train.py:3)"), PieceKind.LOSS_SCALING).whole == dry_part("cudaFree", "f (train.py:3)")
     assert KERNELS.whole == KERNELS

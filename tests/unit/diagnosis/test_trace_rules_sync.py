@@ -14,6 +14,7 @@ from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
+from slowstep.parts import PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
@@ -231,7 +232,7 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     found = finding("large-readback", m)
 
     assert (found.stage, found.names_cause) == ("d2h", True)
-    assert found.claims == (piece(COPIES["d2h"], "to the host"), dry_part(SYNC, "f (train.py:60)"))
+    assert found.claims == (piece(COPIES["d2h"], PieceKind.TO_HOST), dry_part(SYNC, "f (train.py:60)"))
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("copies of 32.0 MB to the host")
     assert "(aten::to in f (train.py:60))" in found.title
@@ -272,10 +273,10 @@ def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_devi
 
 @pytest.mark.parametrize("rule", ["host-sync", "readback-every-step"])
 def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
-    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "completeness": {"kernels_with_launch": None}}
     idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
     assert reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen)).code == "no-runtime-calls"
-    few = reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    few = reason(rule, made_measured(tables={"gaps": idle[3.1]}, completeness={"kernels_with_launch": 0.8}))
     assert (few.code, few.values["share"]) == ("launches-missing", 0.8)
     assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

@@ -21,6 +21,7 @@ from slowstep.analyses.replay.scenarios import (
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
+from slowstep.parts import PieceKind
 from slowstep.reasons import Reason
 
 SYNC = dry_part("cudaStreamSynchronize", "f (train.py:55)")
@@ -109,7 +110,7 @@ def test_an_operator_on_the_host_is_found_with_its_line():
 
 
 def test_of_much_idle_time_it_claims_its_piece_only():
-    assert finding("operation-on-host", on_host(20.0, launch_ms=60.0)).claims == (piece(LAUNCH, "operations on the host"),)
+    assert finding("operation-on-host", on_host(20.0, launch_ms=60.0)).claims == (piece(LAUNCH, PieceKind.HOST_OPERATIONS),)
 
 
 def test_host_time_of_less_than_five_percent_may_be_the_profilers():
@@ -145,10 +146,10 @@ def test_unknown_places_are_not_judged():
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
-    found = reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    found = reason("operation-on-host", on_host(1.0, completeness={"kernels_with_launch": 0.83}))
 
     assert (found.code, found.values["share"]) == ("launches-missing", 0.83)
-    assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
+    assert judge("operation-on-host", made_measured(completeness={"kernels_with_launch": 0.83})) is None
 
 
 # recompilation
@@ -221,7 +222,7 @@ def test_compiling_of_less_than_three_percent_is_no_finding():
 def test_without_a_device_compiling_is_found_on_the_host():
     m = made_measured(has_device=False, rest=FORWARD, tables={"compilations": compiled(40.0, part=None)})
 
-    assert finding("recompilation", m).claims == (piece(FORWARD, "compiling"),)
+    assert finding("recompilation", m).claims == (piece(FORWARD, PieceKind.COMPILING),)
 
 
 def test_a_trace_of_the_device_alone_does_not_tell_of_compiling():
@@ -262,7 +263,7 @@ def test_the_scalers_read_back_is_found():
 def test_where_another_read_back_shares_the_part_the_scaler_claims_its_piece():
     m = made_measured(ledger={SYNC: 30.0}, tables={"loss_scaling": scaled(8.0)})
 
-    assert finding("loss-scaling-gaps", m).claims == (piece(SYNC, "loss scaling"),)
+    assert finding("loss-scaling-gaps", m).claims == (piece(SYNC, PieceKind.LOSS_SCALING),)
 
 
 def test_devices_without_bfloat16_are_told_of_fused_optimizers_only():
@@ -315,7 +316,7 @@ def test_allocating_inside_the_steps_is_found():
 
     assert found.share == pytest.approx(0.07)
     assert found.stage == "d2h"
-    assert found.claims == (piece(LAUNCH, "allocator calls"), FREE)
+    assert found.claims == (piece(LAUNCH, PieceKind.ALLOCATOR_CALLS), FREE)
     assert found.gain.predicted == pytest.approx(100 / 94)
     assert value(found, "allocator calls") == 6.0
     assert value(found, "most memory held") == 30.0
@@ -449,7 +450,7 @@ def test_how_many_small_collectives_a_step_has_is_not_known_of_a_trace_without_s
 def test_small_collectives_that_are_the_lesser_part_claim_their_piece():
     m = sharing(collective(800, 50.0, 40_000), collective(20, 200.0, 25 << 20))
 
-    assert finding("small-collectives", m).claims == (piece(COLLECTIVES, "small ones"),)
+    assert finding("small-collectives", m).claims == (piece(COLLECTIVES, PieceKind.SMALL_COLLECTIVES),)
 
 
 @pytest.mark.parametrize(("count", "fires"), [(120, True), (100, False)], ids=["twelve a step", "ten a step"])

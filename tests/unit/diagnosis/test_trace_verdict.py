@@ -18,6 +18,8 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
 from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN
 from slowstep.findings import Gain
+from slowstep.frameworks._known import words_of_profiler
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reason_words import sentence
 
 
@@ -49,7 +51,7 @@ def test_a_finding_that_surely_gains_is_the_bottleneck_and_what_binds_next_is_sa
         ({"is_training": False}, "no-backward"),
         ({"steps": 1}, "few-traced"),
         ({"ledger": {NO_LAUNCH: 20.0}}, "unattributed-time"),
-        ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "few-launches"),
+        ({"ledger": {NO_LAUNCH: 20.0}, "completeness": {"kernels_with_launch": 0.5}}, "few-launches"),
     ],
     ids=["inference", "one step", "unattributed", "without launches"],
 )
@@ -64,7 +66,7 @@ def test_what_cannot_be_known_is_undetermined(answering, more, code):
 def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
     answering(waiting("large", 1.4, part=span_part("output", "a")))
 
-    verdict = diagnose(made_measured(coverage={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
+    verdict = diagnose(made_measured(completeness={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
 
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
     assert verdict.reason == CLOCKS_DIFFER(how="the device's clock is behind by 3 ms")
@@ -106,7 +108,8 @@ def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, re
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state == "healthy"
     assert [row.rule for row in diagnosis.not_judged] == ["launch-bound"] * said
-    assert all(row.reason == BY_RECORDING(title=slow.finding.title, low=0.3, high=0.6) for row in diagnosis.not_judged)
+    remedy = words_of_profiler(None).advise(Remedy.RECORD_LESS)
+    assert all(row.reason == BY_RECORDING(title=slow.finding.title, low=0.3, high=0.6, remedy=remedy) for row in diagnosis.not_judged)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_the_next_step_is_a_command_and_what_is_to_be_done_before(sections):
     report = build(replace(sections, next_step=NextStep(command="slowstep run train.py", first="let it train longer")))
 
     assert (report["run"]["next_command"], report["run"]["before_next"]) == ("slowstep run train.py", "let it train longer")
+    assert "next_in_python" not in report["run"]
 
 
 def test_a_fault_opens_a_healthy_verdict_and_no_other(sections):

@@ -10,7 +10,7 @@ from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.document.overhead import overhead_section
 from slowstep.document.rows import finding_row
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,16 @@ def test_the_low_end_at_this_runs_pace_is_told_where_the_verdict_rests_on_it(low
     row = finding_row(Finding(rule="slow-callback", stage="output", title="it takes time", gain=gain, **parts))
 
     assert ("steady_low" in row["gain"]) == kept
+
+
+def test_evidence_that_is_looked_for_has_its_code_and_other_has_none() -> None:
+    calls = Evidence(name="calls", value=1, unit="per step")
+    timed = Evidence(name="timed in", value=3, unit="steps", code=EvidenceCode.TIMED_IN)
+    gain = Gain(predicted=None, low=None, high=None, assumes="it took no time")
+    ranges: dict[str, Any] = {"share": 0.5, "share_low": 0.4, "share_high": 0.6, "claims": (), "fixes": (Fix(text="do less"),)}
+    found = Finding(rule="slow-callback", stage="output", title="it takes time", evidence=(calls, timed), gain=gain, **ranges)
+
+    assert [row.get("code", "none") for row in finding_row(found)["evidence"]] == ["none", "timed-in"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from slowstep.exporters._measured_tables import measured_tables
 from slowstep.exporters._trace_events import OWN_PID
 from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
 from slowstep.findings import Finding
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
 
@@ -69,9 +68,9 @@ def test_stretches_divide_the_window_as_the_ledger_does() -> None:
 @pytest.mark.parametrize(
     ("claim", "instants"),
     [
-        (piece(KERNELS, "matmul, float32"), [(12, 40), (112, 140)]),
+        (piece(KERNELS, PieceKind.KERNELS, "matmul", "float32"), [(12, 40), (112, 140)]),
         (COLLECTIVES, [(40, 60), (140, 160)]),
-        (piece(COPIES["h2d"], "to the device"), [(0, 10), (100, 110)]),
+        (piece(COPIES["h2d"], PieceKind.TO_DEVICE), [(0, 10), (100, 110)]),
         (COPIES["d2h"], [(70, 75), (170, 175)]),
     ],
     ids=["kernels", "collectives", "to the device", "to the host"],
@@ -81,7 +80,7 @@ def test_a_track_holds_the_instants_of_what_is_claimed(claim: Part, instants: li
 
 
 def test_claims_of_one_finding_are_one_track_without_overlap() -> None:
-    assert track(made(), piece(KERNELS, "matmul, float32"), COLLECTIVES) == [(12, 60), (112, 160)]
+    assert track(made(), piece(KERNELS, PieceKind.KERNELS, "matmul", "float32"), COLLECTIVES) == [(12, 60), (112, 160)]
 
 
 def test_a_finding_that_claims_no_time_shows_when_what_it_names_ran() -> None:
@@ -93,15 +92,16 @@ def test_a_finding_that_claims_no_time_shows_when_what_it_names_ran() -> None:
 @pytest.mark.parametrize(
     ("claimed", "instants"),
     [
-        (None, [(0, 30), (100, 130)]),
-        ("between steps", [(20, 30)]),
-        ("inside steps", [(0, 20), (100, 130)]),
-        ("allocator calls", [(100, 130)]),
-        ("operations on the host", [(0, 20)]),
-        ("compiling", [(10, 30)]),
+        (LAUNCH, [(0, 30), (100, 130)]),
+        (piece(LAUNCH, PieceKind.BETWEEN_STEPS), [(20, 30)]),
+        (piece(LAUNCH, PieceKind.INSIDE_STEPS), [(0, 20), (100, 130)]),
+        (piece(LAUNCH, PieceKind.ALLOCATOR_CALLS), [(100, 130)]),
+        (piece(LAUNCH, PieceKind.HOST_OPERATIONS), [(0, 20)]),
+        (piece(LAUNCH, PieceKind.COMPILING), [(10, 30)]),
+        (piece(LAUNCH, PieceKind.RULE, "a-rule"), [(0, 30), (100, 130)]),
     ],
 )
-def test_of_a_part_only_the_claimed_piece_is_shown(claimed: str | None, instants: list[tuple[float, float]]) -> None:
+def test_of_a_part_only_the_claimed_piece_is_shown(claimed: Part, instants: list[tuple[float, float]]) -> None:
     gap = {"step": 0, "part": LAUNCH}
     gaps = [
         gap | {"start_us": 0, "end_us": 20, "operator": "aten::sort"},
@@ -113,7 +113,7 @@ def test_of_a_part_only_the_claimed_piece_is_shown(claimed: str | None, instants
     tables = measured_tables(made_measured(tables={"gaps": gaps, "operators": operators, "compilations": compilations}))
     stretches = tables["gaps"].select("start_ns", "end_ns", *COLUMNS)
 
-    rows = finding_track(claiming(replace(LAUNCH, piece=claimed)), stretches, made_trace(), tables)
+    rows = finding_track(claiming(claimed), stretches, made_trace(), tables)
 
     assert [(start / 1000, end / 1000) for start, end in rows.iter_rows()] == instants
 

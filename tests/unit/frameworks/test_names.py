@@ -24,7 +24,6 @@ FILES = re.compile(r"(?i)(torch|lightning|transformers|accelerate|tensorflow|ker
 _TABLE = "an example in the description of a column, or a value of it"
 ANALYSES = {
     "after_update/activities.py": "libraries that compute with arrays, and draw",
-    "compute/work.py": "words for a mode",
     "events/tables.py": _TABLE,
     "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
     "over_time/growth.py": "libraries that write files",
@@ -36,7 +35,6 @@ ANALYSES = {
     "steps/captures.py": "the profiler that took the captures of recordings which do not name it",
 }
 DIAGNOSIS = {
-    "rules/compute/debug_mode_on.py": "the name of a mode, as recordings have it",
     "rules/over_time/growing_step_time.py": "the names of evidence that reports have had since they count operations",
     "rules/compute/python_between_operations.py": "the name of evidence that reports have had since they count operations",
 }

@@ -155,6 +155,7 @@ def test_facts_are_those_of_the_file(name: str, rank: Any, world_size: Any, vend
     trace = timeline.trace
     assert trace is not None
     assert (trace.rank, trace.world_size, trace.vendor, trace.framework) == (rank, world_size, vendor, "pytorch")
+    assert (trace.tells_users_names, trace.costs_its_threads) == (True, True)
     assert trace.bytes == case(name).stat().st_size
     table = timeline.table("trace_devices")
     assert len(table) == devices

@@ -256,6 +256,7 @@ def test_a_trace_of_another_tool_is_read_and_said_to_lack_things(tmp_path: Path)
     timeline = read(raw(tmp_path, json.dumps({"traceEvents": events}).encode()))
     assert timeline.trace.format == "Chrome trace"
     assert timeline.trace.framework is None
+    assert (timeline.trace.tells_users_names, timeline.trace.costs_its_threads) == (False, False)
     assert set(rows(timeline, "host_events", "kind", "name")) == {("annotation", "step"), ("annotation", "load")}
     assert lost(timeline) == {"trace-of-another-tool": 1, "events-without-duration": 1, "unused-events": 1, "events-of-unknown-category": 1}
     assert rows(timeline, "trace_threads", "pid", "tid", "name") == [(None, 3, "worker 3")]

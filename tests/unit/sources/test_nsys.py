@@ -101,6 +101,7 @@ def test_times_begin_at_zero_and_facts_are_told(real):
         real.table(name)["end_ns"].max() for name in ("host_events", "device_events")
     )
     assert (real.trace.framework, real.trace.vendor, real.trace.schema_version) == ("pytorch", "nvidia", "3.25.0")
+    assert (real.trace.tells_users_names, real.trace.costs_its_threads) == (True, False)
     assert real.trace.complete
     assert has_declared_schema(real)
 

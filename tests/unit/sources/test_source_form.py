@@ -85,6 +85,7 @@ def test_a_source_sees_what_it_states(name, tmp_path):
     seen = {kind for kind, count in ROWS.items() if any(count(timeline) for timeline in read)}
 
     assert source.coverage.keys() == KINDS.keys() == ROWS.keys()
+    assert all(timeline.coverage == source.coverage for timeline in read)
     assert {kind for kind, stated in source.coverage.items() if stated.known is not CoverageLevel.NONE} - seen <= UNMARKED.get(name, set())
     assert seen <= {kind for kind, stated in source.coverage.items() if stated.known is not CoverageLevel.NONE}
 

@@ -100,6 +100,7 @@ def test_devices_of_the_real_amd_trace_are_read():
     assert timeline.table("trace_devices").rows()[0] == (0, None, 206141652992, 304, None)
     assert timeline.table("trace_devices").height == 8
     assert (timeline.trace.vendor, timeline.trace.framework, timeline.trace.host) == ("amd", "jax", "tw003")
+    assert (timeline.trace.tells_users_names, timeline.trace.costs_its_threads) == (False, False)
     assert device["occupancy"].null_count() == device.height
     assert timeline.table("marked_steps").is_empty()
 

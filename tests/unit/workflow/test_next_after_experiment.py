@@ -8,6 +8,7 @@ import pytest
 
 from slowstep.document.next_step import NextStep
 from slowstep.workflow.next_command.after_experiment import after_experiment
+from slowstep.workflow.next_command.typed import of_script
 
 
 def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -48,8 +49,8 @@ def test_a_finding_that_no_lever_tries_is_mended_in_the_script(claims: tuple[str
 
     step = after_experiment(report, ())
 
-    by_hand = NextStep(first="change the script: make them in a thread", command="slowstep run train.py")
-    assert step == (by_hand if claims else NextStep(command="slowstep prove --all train.py"))
+    by_hand = of_script("slowstep run train.py", "change the script: make them in a thread")
+    assert step == (by_hand if claims else of_script("slowstep prove --all train.py"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,8 @@ def test_what_comes_next_follows_from_the_largest_gain_that_was_proved(
 ) -> None:
     report = report_of(*rows)
 
-    assert after_experiment(report, ()) == NextStep(first=first, command=following)
+    is_explained = following.startswith("slowstep explain")
+    assert after_experiment(report, ()) == NextStep(first=first, command=following, starts_script=not is_explained)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_a_lever_that_has_no_meaning_here_is_followed_by_what_can_be_done(
     fix = {"text": "make them in a thread", "lever": levers[0], "bounded_by": levers[1]}
     report["findings"] = [{"rule": "serial-loader", "claims": ("part",), "fixes": [fix]}]
 
-    assert after_experiment(report, ("--levers", "workers=1")) == NextStep(first=first, command=command)
+    assert after_experiment(report, ("--levers", "workers=1")) == of_script(command, first)
 
 
 def test_the_training_itself_is_recorded_into_the_folder_that_was_asked_for() -> None:

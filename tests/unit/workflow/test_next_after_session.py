@@ -70,4 +70,4 @@ def test_the_report_of_a_session_with_one_size_of_steps_says_which_other_to_try(
     run = diagnose_recording(folder)["run"]
 
     assert run["before_next"].startswith(f"try batch size {2 * run['batch_size']}, or put the training into a script: ")
-    assert run["next_command"] == "with slowstep.record(): (with that done)"
+    assert (run["next_command"], run["next_in_python"]) == ("with slowstep.record(): (with that done)", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import polars as pl
@@ -17,16 +18,18 @@ from slowstep.analyses.python.outside_model import OutsideModel, find_outside_mo
 from slowstep.analyses.python.timed_bodies import find_lengthened
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.record.timing import modes
 from slowstep.timeline.timeline import Timeline
 
-# The bits of record/timing/modes.py, in words.
-MODES = {
-    1: "anomaly detection",
-    2: "deterministic algorithms",
-    4: "torch's profiler",
-    8: "a debugger or coverage tool (sys.settrace)",
-    16: "a Python profiler (sys.setprofile)",
-}
+
+class DebugMode(IntEnum):
+    """What makes every operation slower while it is on: its bit in recordings."""
+
+    ANOMALY = modes.ANOMALY
+    DETERMINISTIC = modes.DETERMINISTIC
+    FRAMEWORK_PROFILER = modes.FRAMEWORK_PROFILER
+    DEBUGGER = modes.TRACED
+    PYTHON_PROFILER = modes.PROFILED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +43,7 @@ class Work:
     forward_line: ForwardLine | None
     convolutions: float | None  # share of the forward's time, by stacks
     dtypes: dict[str, int] | None  # elements of the anchor optimizer's parameters, by type
-    modes: dict[str, float]  # what was on, and in which share of the looks; empty where none was
+    modes: dict[DebugMode, float]  # what was on, and in which share of the looks; empty where none was
     looks: int
     accelerators: dict[str, int] | None  # that the process could open, by make
     accelerator_built: bool | None  # whether the installed torch can use any
@@ -53,7 +56,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     facts, optimizers = notes["facts"], notes["optimizers"]
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
     forward = find_forward_stacks(steps, stacks)
-    modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
+    looks = timeline.table("modes").filter(pl.col("process") == trainer.process)
     apart = functions_in_callbacks(trainer, stacks)
     # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
     are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
@@ -66,24 +69,24 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         forward_line=find_forward_line(timeline, trainer, forward),
         convolutions=convolutions_share(forward),
         dtypes=mine.get("dtypes"),
-        modes=_modes(modes, steps),
-        looks=modes.height,
+        modes=_modes(looks, steps),
+        looks=looks.height,
         accelerators=facts.get("accelerators"),
         accelerator_built=facts.get("accelerator_built"),
         accelerators_hidden=_hidden(notes.get("env") or {}),
     )
 
 
-def _modes(looks: pl.DataFrame, steps: Steps) -> dict[str, float]:
+def _modes(looks: pl.DataFrame, steps: Steps) -> dict[DebugMode, float]:
     """Share of the looks inside the window in which each was on."""
     # Our own capture, whose steps are excluded, is a profiler too.
     looks = looks.filter(pl.Series(steps.step_at(looks["time_ns"].to_numpy())[1]))
     on, looked_at = looks["on"].to_numpy(), looks["looked_at"].to_numpy()
     found = {}
-    for bit, name in MODES.items():
-        looked = (looked_at & bit) != 0
-        if looked.any() and (share := float(((on & bit) != 0)[looked].mean())):
-            found[name] = share
+    for mode in DebugMode:
+        looked = (looked_at & mode.value) != 0
+        if looked.any() and (share := float(((on & mode.value) != 0)[looked].mean())):
+            found[mode] = share
     return found
 
 

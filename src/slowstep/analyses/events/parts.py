@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.part_words import parts_in_order, place_in_words
-from slowstep.parts import Part, PartKind, read_place
+from slowstep.analyses.events.places import place_of_text, place_text
+from slowstep.part_words import parts_in_order
+from slowstep.parts import Part, PartKind, PartPiece, PieceKind
 from slowstep.stages import UNATTRIBUTED
 
 # With the device at work.
@@ -42,7 +43,7 @@ def rows_of(parts: Iterable[Part]) -> pl.DataFrame:
 
 def row_of(part: Part) -> tuple[str, str, str | None, str | None]:
     """What the columns COLUMNS hold of a part."""
-    return part.stage, part.kind.value, part.name, None if part.place is None else place_in_words(part.place)
+    return part.stage, part.kind.value, part.name, None if part.place is None else place_text(part.place)
 
 
 def parts_of(rows: pl.DataFrame, columns: tuple[str, ...] = COLUMNS) -> list[Part]:
@@ -53,7 +54,7 @@ def parts_of(rows: pl.DataFrame, columns: tuple[str, ...] = COLUMNS) -> list[Par
 def part_of(row: Iterable[Any]) -> Part:
     """The part of which a row has the columns COLUMNS."""
     stage, kind, name, place = row
-    return Part(stage, PartKind(kind), name, None if place is None else read_place(place))
+    return Part(stage, PartKind(kind), name, None if place is None else place_of_text(place))
 
 
 def numbered(rows: pl.DataFrame) -> tuple[list[Part], NDArray[np.int64]]:
@@ -74,6 +75,6 @@ def _is_one(part: Part, columns: tuple[str, ...]) -> pl.Expr:
     return pl.all_horizontal(*same)
 
 
-def piece(part: Part, what: str) -> Part:
+def piece(part: Part, kind: PieceKind, *names: str | None, of: Part | None = None) -> Part:
     """The claim of a finding that concerns only a piece of a part of the ledger."""
-    return replace(part, piece=what)
+    return replace(part, piece=PartPiece(kind, names, of))

@@ -27,8 +27,6 @@ from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
-# Traces in other formats do not tell what somebody has named from what the framework names for itself.
-TELL_USERS_NAMES: Final = ("Kineto trace", "Nsight Systems export")
 # The framework's operator around a launch takes 10 to 50 us, and a profiler makes that up to 1.7 times as long (seed 002).
 EACH_LAUNCH_NS: Final = 100_000
 # Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
@@ -39,7 +37,8 @@ LAUNCHING_AT_MOST: Final = 0.1
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
     """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `range` (what it is called),
-    `kind`, `name` and `place` of the part, and whether `after` the update of a marked step. Empty without a device.
+    `kind`, `name` and `place` of the part, and whether `after` the update of a marked step. Empty without a device, and of a trace that
+    does not tell what somebody has named from what the framework names for itself.
 
     Of those inside each other the outermost. `candidates`: which rows of `host_names` tell nothing else by their name.
     """
@@ -48,7 +47,7 @@ def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
     told = [_told(kind, text) for kind, text in names.select("kind", "text").iter_rows()]
     labels = pl.DataFrame(told, schema=dict.fromkeys(("range", "part_kind", "part_name", "place"), pl.String), orient="row")
     names = pl.concat([names, labels], how="horizontal").filter(pl.col("range").is_not_null() & candidates)
-    if facts is None or facts.format not in TELL_USERS_NAMES or not timeline.count("device_events"):
+    if facts is None or not facts.tells_users_names or not timeline.count("device_events"):
         names = names.clear()
     rows = host_named(timeline, names).filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
     rows = rows.sort("start_ns", "end_ns", "range", descending=[False, True, False])

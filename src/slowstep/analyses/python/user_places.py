@@ -13,16 +13,15 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.analyses.events.places import place_text
 from slowstep.analyses.python.functions import LIBRARY
-from slowstep.part_words import place_in_words
-from slowstep.parts import PartKind, read_place
+from slowstep.parts import CodePlace, PartKind
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
 FRAME: Final = re.compile(
-    r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)(?:: (?P<function>[^\n]*\S))?"
+    r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d{1,18})\)(?:: (?P<function>[^\n]*\S))?"
 )
 MODULE: Final = "<module>"
-_LINE: Final = re.compile(r":\d+\)?$")
 _SEPARATOR: Final = r"[/\\]"
 # PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
 PACKAGES: Final = re.compile(
@@ -38,6 +37,11 @@ def user_place(frame: str) -> str | None:
     """`function (file:line)` of a frame as a profiler writes it, the line being the function's first; the file alone for a module's own
     lines; None for one of a library or of no file.
     """
+    place = _own_place(frame)
+    return None if place is None else place_text(place)
+
+
+def _own_place(frame: str) -> CodePlace | None:
     found = FRAME.match(frame)
     if found is None or LIBRARY.search(found["file"]):
         return None
@@ -46,37 +50,29 @@ def user_place(frame: str) -> str | None:
         return None
     # A module runs all along: its line is where it stood when the profiler was started.
     if found["function"] == MODULE:
-        return found["file"]
-    line = f"{found['file']}:{found['line']}"
-    return f"{found['function']} ({line})" if found["function"] else line
+        return CodePlace(found["file"], None)
+    return CodePlace(found["file"], int(found["line"]), None, found["function"])
 
 
 def user_function(frame: str) -> str | None:
     """A function of the user's own code without its folders, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
-    place = user_place(frame)
-    return without_folders(place) if place is not None and is_function(place) else None
+    place = _own_function(frame)
+    return None if place is None else place_text(place)
 
 
 def own_function(frame: str) -> tuple[str, str, str | None] | None:
     """Kind, name and place of the part that a function of the user's own code is; None for what is none, as in `user_function`."""
-    found = user_function(frame)
-    if found is None:
+    place = _own_function(frame)
+    if place is None:
         return None
-    place = read_place(found)
     if place.function is None:
-        return PartKind.SPAN.value, found, None
-    return PartKind.FUNCTION.value, place.function, place_in_words(place._replace(function=None))
+        return PartKind.SPAN.value, place_text(place), None
+    return PartKind.FUNCTION.value, place.function, place_text(place._replace(function=None))
 
 
-def is_function(place: str) -> bool:
-    """Whether a place is that of a function, and not of a module's own lines."""
-    return _LINE.search(place) is not None
-
-
-def without_folders(place: str) -> str:
-    """A place with the file without its folders."""
-    function, bracket, line = place.rpartition("(")
-    return f"{function}{bracket}{re.split(_SEPARATOR, line)[-1]}"
+def _own_function(frame: str) -> CodePlace | None:
+    place = _own_place(frame)
+    return None if place is None or place.line is None else place._replace(file=re.split(_SEPARATOR, place.file)[-1])
 
 
 def place_in_stack(stack: str) -> str | None:

@@ -2,7 +2,7 @@
 
 A profiled step is longer than the same step alone, and not evenly: a loop of small operators may take twice as long, a sleep takes no
 longer. So a gain that is read off a trace as it is promises too much where what is removed is full of events, and too little where what
-stays is. Known for PyTorch's profiler, which writes its events on the thread itself; of others nothing is assumed.
+stays is. Known where the source says so, of a profiler that writes its events on the thread itself; of others nothing is assumed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ProfilerRecords:
 def find_profiler_records(timeline: Timeline, threads: Collection[int]) -> ProfilerRecords | None:
     """What recording these threads cost, which take turns; None where that is not known."""
     facts = timeline.trace
-    if facts is None or not facts.format.startswith("Kineto"):
+    if facts is None or not facts.costs_its_threads:
         return None
     costs = {}
     for number, level in enumerate((LESS_USUAL_COST, LESS_MOST_COST)):

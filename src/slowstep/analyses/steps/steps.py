@@ -32,6 +32,8 @@ ENOUGH_STEPS = 200
 WARMUP_TRIES = 500
 
 Floats = NDArray[np.float64]
+# The boundary of steps of which what runs after the update ends the step, and begins none.
+REQUEST_FOR_INPUT = "request for input"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +186,7 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
     if trainer.is_fed:
         following = trainer.next_request_ns()
         has = following < np.iinfo(np.int64).max
-        return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
+        return REQUEST_FOR_INPUT, np.where(has, following, ends)[: len(ends) if has[-1] else -1]
     if trainer.by_hand:
         return "end of backward", ends
     return "end of the optimizer call" if trainer.has_optimizers else "end of the call that updates", ends

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import NORMAL_95
-from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.steps.steps import REQUEST_FOR_INPUT, Floats
 from slowstep.calibration import side_by_side
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Evidence
@@ -168,7 +168,7 @@ def _after(m: Measurements, flags: Flags) -> tuple[Flags, Flags]:
 
     What runs after an update ends a step that begins with a request for input, and begins one that ends with the optimizer's call.
     """
-    if not m.steps.boundary.startswith("request"):
+    if m.steps.boundary != REQUEST_FOR_INPUT:
         return flags, np.ones_like(flags)
     kept = np.flatnonzero(~m.steps.excluded)
     follows = np.append(False, np.diff(kept) == 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from slowstep.document.experiment_rows import ExperimentRow
@@ -15,7 +16,17 @@ from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
-from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import (
+    budget_words,
+    explain,
+    filled_in,
+    of_script,
+    or_explained,
+    precision_words,
+    prove,
+    run,
+    to_paste,
+)
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]
@@ -40,17 +51,17 @@ def after_experiment(report: ReportDict, options: tuple[str, ...], kept: tuple[s
 
     `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
     """
-    command = _command(report, options, kept)
-    step = NextStep(command=command, first=filled_in(command, _before(report)))
+    found = _step(report, options, kept)
+    step = replace(found, first=filled_in(found.command, _before(report)))
     return or_explained(step, state=report["verdict"]["state"], rule=report["verdict"]["rule"])
 
 
-def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
+def _step(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]) -> NextStep:
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = to_paste(report["run"]["command"])
     if _is_too_short(report):
-        return None
-    again = prove(command, *options, *kept, *_budget_again(facts))
+        return NextStep()
+    again = of_script(prove(command, *options, *kept, *_budget_again(facts)))
     # What was short for these levers may be too short for others.
     of_others = (*kept, *(budget_words(facts["budget_s"]) if facts["budget_s"] > USUAL_BUDGET_S else ()))
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
@@ -58,24 +69,24 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     if facts["ended_by"] in (EndedBy.INTERRUPTED, EndedBy.RUNNING) and not rows:
         return again
     if _needs_more(report):
-        return prove(command, *options, *_longer(facts, kept))
+        return of_script(prove(command, *options, *_longer(facts, kept)))
     if _waits_for_cores(report):
         return again
     if (proved := largest_proved(rows)) is not None:
         if (budget_s := (proved["numerics"] or {}).get(NEEDED)) is not None:
-            return prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s))
+            return of_script(prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s)))
         if _change_in_script(report) is not None or _proved_fix(report, proved) is not None:
             # What is left to gain once the script has it.
-            return run(command, *_folder(kept))
+            return of_script(run(command, *_folder(kept)))
         # Of a lever that no finding named: what it answers, and what it leaves open.
-        return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
+        return NextStep(command=explain(proved["rule"] or parse_spec(str(proved["lever"])).name))
     if (function := _to_make_faster(report)) is not None:
-        return prove(command, "--levers", f"swap={function}={_faster(function)}", *of_others)
+        return of_script(prove(command, "--levers", f"swap={function}={_faster(function)}", *of_others))
     if _applied_none(report) and _names_others(report):
-        return prove(command, *of_others)
-    if _fix_by_hand(report) is not None:
-        return run(command, *_folder(kept))
-    return run(command, *_folder(kept)) if options == ("--all",) else prove(command, "--all", *of_others)
+        return of_script(prove(command, *of_others))
+    if _fix_by_hand(report) is not None or options == ("--all",):
+        return of_script(run(command, *_folder(kept)))
+    return of_script(prove(command, "--all", *of_others))
 
 
 def _change_to_make(report: ReportDict) -> str | None:

@@ -6,6 +6,7 @@ A script that ends by itself ends the same way again: then what is to be changed
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.typed import analyze, filled_in, or_explained, prove, run, to_paste
+from slowstep.workflow.next_command.typed import analyze, filled_in, of_script, or_explained, prove, run, to_paste
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
@@ -40,7 +41,7 @@ def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis
     first = found.first
     if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
         first = first_after_error(timeline)
-    step = NextStep(first=filled_in(found.command, first), command=found.command, folder=timeline.run.folder)
+    step = replace(found, first=filled_in(found.command, first), folder=timeline.run.folder)
     return or_explained(step, state=diagnosis.verdict.state, rule=diagnosis.verdict.rule)
 
 
@@ -64,15 +65,14 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
         levers = ("--levers", diagnosis.telling)
     else:
         return None
-    command = prove(to_paste(timeline.run.command), *levers)
     # A script that is over before its gains are known is started again.
-    return NextStep(first=diagnosis.change, command=command)
+    return of_script(prove(to_paste(timeline.run.command), *levers), diagnosis.change)
 
 
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
     """What may leave less open."""
     if _is_damaged(timeline):
-        return NextStep(first=RECORD_AGAIN, command=_again(timeline, *_given_limit(timeline)))
+        return of_script(_again(timeline, *_given_limit(timeline)), RECORD_AGAIN)
     if m.steps.asked_too_many:
         # What was recorded is enough: less of it is to be left out.
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
@@ -80,16 +80,16 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
     if (longer := _longer(timeline, m)) is not None:
         # Of a script that is changed anyway the command is worth typing again.
         again = None if diagnosis.change is None else _again(timeline, *_raised_limit(timeline, m))
-        return NextStep(first=_both(diagnosis.change, longer), command=again)
+        return of_script(again, _both(diagnosis.change, longer))
     if not _ended_by_itself(timeline, m):
         # A limit would record no more than this run did.
-        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(timeline, m)))
+        return of_script(_again(timeline, *_limit(timeline, m)), diagnosis.change)
     if diagnosis.change is not None:
-        return NextStep(first=diagnosis.change, command=_again(timeline, *_given_limit(timeline)))
+        return of_script(_again(timeline, *_given_limit(timeline)), diagnosis.change)
     if m.machine.load.busy:
-        return NextStep(first="repeat it on a quieter machine", command=_again(timeline, *_given_limit(timeline)))
+        return of_script(_again(timeline, *_given_limit(timeline)), "repeat it on a quieter machine")
     if m.compute.device != "cpu" and not m.has("captured") and timeline.run.command:
-        return NextStep(command=_again(timeline, *_given_limit(timeline), capture=("--capture",)))
+        return of_script(_again(timeline, *_given_limit(timeline), capture=("--capture",)))
     return NextStep(
         first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, with all that happens in them"
     )

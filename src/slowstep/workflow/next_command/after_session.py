@@ -37,7 +37,7 @@ def after_session(
         how.append(f"longer than these {steps:,} steps")
     if session.kind != IN_SCRIPT:
         how.append("in one cell or command")
-    return NextStep(first=first, command=f"with slowstep.record(): ({', '.join(how)})")
+    return NextStep(first=first, command=f"with slowstep.record(): ({', '.join(how)})", in_python=True)
 
 
 def _instead_of(levers: str | None, words: Words, *, is_alone: bool) -> str | None:

@@ -19,7 +19,6 @@ from slowstep.record.system.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"
-_OF_SCRIPTS: Final = ("slowstep run ", "slowstep prove ", "slowstep bench ")
 
 
 def to_paste(words: Sequence[str]) -> str:
@@ -49,10 +48,15 @@ def analyze(*words: Path | str) -> str:
     return for_shell(("slowstep", "analyze", *map(str, words)))
 
 
+def of_script(command: str | None, first: str | None = None) -> NextStep:
+    """The step of a command that starts the training's script: one of `run` and `prove`; None where that is not known."""
+    return NextStep(first=first, command=command, starts_script=command is not None)
+
+
 def from_its_folder(step: NextStep) -> NextStep:
-    """With a command that runs a script from the folder in which that was started, where it is another one than this and still there."""
+    """With a command that starts a script from the folder in which that was started, where it is another one than this and still there."""
     command, folder = step.command, step.folder
-    if command is None or folder is None or not command.startswith(_OF_SCRIPTS):
+    if command is None or folder is None or not step.starts_script:
         return step
     is_elsewhere = os.path.isdir(folder) and os.path.realpath(folder) != os.path.realpath(os.curdir)
     return replace(step, command=f"{for_shell(('cd', folder))} && {command}") if is_elsewhere else step

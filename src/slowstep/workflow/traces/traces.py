@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.analyses.coverage import find_trace_doubts
+from slowstep.analyses.completeness import find_trace_doubts
 from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.rank_steps import traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
@@ -184,7 +184,7 @@ def _pid(timeline: Timeline, m: Measurements) -> int:
 
 def _doubts(timeline: Timeline, m: Measurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
-    rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_trace_doubts(timeline)], m.coverage
+    rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_trace_doubts(timeline)], m.completeness
     for kind, known, share in (
         (KERNELS_WITHOUT_LAUNCH, seen.kernels, seen.kernels_with_launch),
         (LAUNCHES_WITHOUT_KERNEL, seen.launches, seen.launches_with_kernel),

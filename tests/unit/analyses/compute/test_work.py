@@ -158,7 +158,7 @@ def _looked(folder: Path, *looks: tuple[int, int], **changed: dict[str, Any]) ->
 def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
     found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, FRAMEWORK_MODES)] * 2, (DETERMINISTIC, FRAMEWORK_MODES))
 
-    assert found.modes == {work.MODES[TRACED]: 1.0, work.MODES[DETERMINISTIC]: pytest.approx(1 / 3)}
+    assert found.modes == {work.DebugMode.DEBUGGER: 1.0, work.DebugMode.DETERMINISTIC: pytest.approx(1 / 3)}
     assert found.looks == 6
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from made_traces import host
 from simulated_device import Simulated, steps_of
-from slowstep.analyses.coverage import find_trace_doubts
+from slowstep.analyses.completeness import find_trace_doubts
 from slowstep.analyses.device.clocks import find_clocks
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.python.callers import Callers

@@ -49,7 +49,7 @@ def training(
             launch(first + 2500 + 10 * extra, first + 2510 + 10 * extra, first + 2512 + 10 * extra)
         hosts += [row | {"start": row["start"] + first, "end": row["end"] + first} for row in more]
     steps = [step(0, 0, 10_000), step(1, 10_000, 20_000)] if marked else []
-    return made_trace(hosts=hosts, devices=devices, steps=steps, **({"format": "Kineto trace"} | facts))
+    return made_trace(hosts=hosts, devices=devices, steps=steps, **({"tells_users_names": True} | facts))
 
 
 def named(trace: Timeline) -> list[str]:
@@ -142,7 +142,7 @@ def test_amid_the_models_launches_a_range_must_work_for_a_millisecond_and_launch
         hosts = [host("cudaLaunchKernel", at, at + 5, "runtime", correlation=n) for n, at in ((1, 2), (2, 5000))]
         devices = [device("kernel", 10, 100, correlation=1), device("kernel", 5010, 5100, correlation=2)]
         draw = host("draw", 500, 500 + length, "annotation")
-        return named(made_trace(hosts=[*hosts, draw, *more], devices=devices, steps=[step(0, 0, 6000)], format="Kineto trace"))
+        return named(made_trace(hosts=[*hosts, draw, *more], devices=devices, steps=[step(0, 0, 6000)], tells_users_names=True))
 
     assert amid(1500) == ["draw"]
     assert amid(900) == []
@@ -151,8 +151,8 @@ def test_amid_the_models_launches_a_range_must_work_for_a_millisecond_and_launch
     assert amid(1500, host("nn.Module: Net_0", 1, 5900, "python")) == []
 
 
-def test_formats_that_mix_the_users_names_with_the_frameworks_tell_none() -> None:
-    assert named(training(host("save_images", 2100, 9000, "annotation"), format="XPlane")) == []
+def test_traces_that_mix_the_users_names_with_the_frameworks_tell_none() -> None:
+    assert named(training(host("save_images", 2100, 9000, "annotation"), tells_users_names=False)) == []
 
 
 @pytest.mark.parametrize(

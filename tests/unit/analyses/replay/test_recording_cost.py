@@ -15,7 +15,6 @@ from slowstep.analyses.replay import graph, recording_cost, scenarios
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST, HostClock, find_profiler_records
 from slowstep.analyses.replay.replay import find_replay
 
-KINETO = "Kineto trace"
 # After how long one kernel follows another where no step shows it.
 FOLLOWS_US = graph.FOLLOWS_NS / 1000
 OPERATOR_US = sum(cost[0] for cost in (recording_cost.OPERATOR_NS, recording_cost.SHAPES_NS)) / 1000
@@ -35,7 +34,7 @@ def test_events_that_leave_no_time_between_them_take_all_of_it_and_no_more():
 @pytest.mark.parametrize(("recorded", "usual_us"), [(["shapes"], OPERATOR_US), ([], recording_cost.OPERATOR_NS[0] / 1000)])
 def test_operators_cost_more_with_their_shapes(recorded: list[str], usual_us: float):
     hosts = [host("aten::add", 10, 20), host("cudaLaunchKernel", 12, 14, "runtime"), host("aten::add", 30, 40, thread=5)]
-    found = find_profiler_records(made_trace(hosts=hosts, recorded=recorded, format=KINETO), [0])
+    found = find_profiler_records(made_trace(hosts=hosts, recorded=recorded, costs_its_threads=True), [0])
     assert found is not None
     clocks = found.clocks(0, 100_000)
     assert clocks[LESS_USUAL_COST].taken_ns == pytest.approx(usual_us * 1000, abs=2)
@@ -44,7 +43,7 @@ def test_operators_cost_more_with_their_shapes(recorded: list[str], usual_us: fl
 
 
 def test_a_cost_that_does_not_matter_is_left_out():
-    found = find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], format=KINETO), [0])
+    found = find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], costs_its_threads=True), [0])
     assert found is not None
     assert found.clocks(0, 100_000)
     assert not found.clocks(0, 1_000_000)
@@ -52,7 +51,7 @@ def test_a_cost_that_does_not_matter_is_left_out():
 
 
 def test_of_other_profilers_nothing_is_assumed():
-    assert find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], format="XPlane"), [0]) is None
+    assert find_profiler_records(made_trace(hosts=[host("aten::add", 10, 20)], costs_its_threads=False), [0]) is None
 
 
 def profiled(kernel_us: float, operators: int, cost_us: float) -> Simulated:
@@ -71,7 +70,7 @@ def profiled(kernel_us: float, operators: int, cost_us: float) -> Simulated:
 
 def lengths(simulated: Simulated, scenario: str) -> dict[str, dict[str, Any]]:
     """The scenario's rows of the last step, by what is left out."""
-    rows = find_replay(simulated.trace(format=KINETO), simulated.steps(), {})
+    rows = find_replay(simulated.trace(costs_its_threads=True), simulated.steps(), {})
     rows = rows.filter(pl.col("scenario") == scenario)
     assert rows["not_judged"].is_null().all()
     found = rows.group_by("recording", maintain_order=True).last()
@@ -104,7 +103,7 @@ def test_a_wait_full_of_operators_is_shorter_without_their_cost():
         simulated.hosts.append(host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", begun, simulated.now, "annotation"))
         simulated.work(1000.0)
         simulated.step()
-    rows = find_replay(simulated.trace(format=KINETO, vendor=None), simulated.steps(), {"loader": waits(simulated)})
+    rows = find_replay(simulated.trace(costs_its_threads=True, vendor=None), simulated.steps(), {"loader": waits(simulated)})
     found = {row["recording"]: row for row in rows.filter(pl.col("scenario") == scenarios.NO_INPUT_WAIT).iter_rows(named=True)}
     # 1 ms of waiting and 1 of work; of what 1000 operators seem to take a part is what recording them took.
     assert found[AS_RECORDED]["unchanged_ns"] == pytest.approx(2_000_000, rel=0.01)

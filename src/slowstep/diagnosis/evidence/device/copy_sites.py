@@ -17,11 +17,11 @@ from slowstep.diagnosis.evidence.marked.marked_steps import per_step, spread_ove
 from slowstep.findings import Evidence
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.units import format_count
 
 # Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
-DIRECTION: Final = {"h2d": "to the device", "d2h": "to the host"}
+DIRECTION: Final = {"h2d": PieceKind.TO_DEVICE, "d2h": PieceKind.TO_HOST}
 # What brings parameters or an optimizer's states that are kept on the host: the hooks of DeepSpeed (`_pre_forward_module_hook`,
 # `fetch_sub_module`), what is named so, or what a framework does it by.
 PARAMETERS: Final = (

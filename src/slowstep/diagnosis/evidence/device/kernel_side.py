@@ -15,11 +15,10 @@ from slowstep.diagnosis.evidence.marked.marked_steps import per_step
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import Evidence, Finding
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.timeline.shapes import read_shapes
 from slowstep.units import format_count
 
-UNKNOWN: Final = "unknown precision"
 # Of an operator's inputs, in a sentence.
 SHAPES_SHOWN: Final = 3
 SIXTEEN_BIT: Final = ("float16", "bfloat16")
@@ -41,8 +40,8 @@ def kernels_ns(m: Measurements, rows: pl.DataFrame) -> Floats:
 
 def kernel_claims(rows: pl.DataFrame) -> tuple[Part, ...]:
     """What a finding about these rows of the table `kernels` claims: the pieces of the part `kernels`, by class and precision."""
-    kinds = rows.select("class", pl.col("precision").fill_null(UNKNOWN)).unique().sort("class", "precision")
-    return tuple(piece(KERNELS, f"{kind}, {precision}") for kind, precision in kinds.iter_rows())
+    kinds = rows.select("class", "precision").unique().sort("class", "precision", nulls_last=True)
+    return tuple(piece(KERNELS, PieceKind.KERNELS, *names) for names in kinds.iter_rows())
 
 
 def gaps_share(m: Measurements) -> float:

@@ -24,7 +24,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued,
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, is_marked
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import CLAIM
-from slowstep.findings import Fix, Gain
+from slowstep.findings import Evidence, EvidenceCode, Fix, Gain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count
 
@@ -153,3 +153,10 @@ def gain_by_workers(m: Measurements, counterfactual: Counterfactual, taken: str 
     if taken is None:
         return gain
     return unknown_gain(taken) if gain.predicted is not None and gain.predicted * (1 - CLAIM) >= 1.0 else None
+
+
+def workers_set(m: Measurements, workers: int, *, threshold: float | None = None, where: str | None = None) -> Evidence:
+    """How many workers a loader has, by the name of the argument that sets them where it has one."""
+    name = m.training.words.name_of(Remedy.WORKERS, "")
+    code = EvidenceCode.SETTING if name else None
+    return Evidence(name=name or "workers", value=workers, unit="workers", threshold=threshold, where=where, code=code)

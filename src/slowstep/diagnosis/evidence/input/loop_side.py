@@ -8,7 +8,7 @@ from slowstep.diagnosis.evidence.after_update import timed_spread
 from slowstep.diagnosis.evidence.input.input_side import removable_waits
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
-from slowstep.findings import Evidence
+from slowstep.findings import Evidence, EvidenceCode
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
@@ -47,4 +47,5 @@ def known_by(m: Measurements, made: LoopInput) -> Evidence:
     """By how many timed gaps, or stacks, it is known."""
     if made.timed:
         return timed_in(m, made.timed)
-    return Evidence(name="stack samples in it", value=made.stacks, unit="samples", where=f"of {made.of_stacks} outside the steps' bodies")
+    where = f"of {made.of_stacks} outside the steps' bodies"
+    return Evidence(name="stack samples in it", value=made.stacks, unit="samples", where=where, code=EvidenceCode.STACKS)

@@ -13,7 +13,7 @@ from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
 # (measured). What is 5 % of such a step is the 3 % of docs/definitions.md of one that nobody profiles. XProf's and the Kineto plugin's
@@ -57,12 +57,12 @@ def spread_over(part_ns: Floats, total_ns: float, steps: int) -> Floats:
     return np.asarray(kept * (total_ns / kept.sum())) if len(kept) else kept
 
 
-def claim_of(m: Measurements, part: Part, what: str, ns: Floats) -> Part:
+def claim_of(m: Measurements, part: Part, what: PieceKind, ns: Floats) -> Part:
     """The claim of a finding about `ns` (shape (steps,)) of a part of the ledger: the part where that is most of it, else a piece of it."""
     return part if float(ns.sum()) >= MOST * float(per_step(m, part).sum()) else piece(part, what)
 
 
-def claims_of(m: Measurements, rows: pl.DataFrame, what: str, ns: str = "ns", columns: tuple[str, ...] = COLUMNS) -> tuple[Part, ...]:
+def claims_of(m: Measurements, rows: pl.DataFrame, what: PieceKind, ns: str = "ns", columns: tuple[str, ...] = COLUMNS) -> tuple[Part, ...]:
     """The claims of a finding about rows with `step`, a part in some columns and, in one named `ns`, their time: one for each part."""
     return tuple(
         claim_of(m, part, what, by_step(m, own["step"], own[ns]))

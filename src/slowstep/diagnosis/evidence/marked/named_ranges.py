@@ -21,7 +21,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.part_words import part_in_words
-from slowstep.parts import Part, PartKind
+from slowstep.parts import Part, PartKind, PieceKind
 from slowstep.units import format_share
 
 
@@ -135,7 +135,7 @@ def judge_device_work(m: Measurements, name: str) -> Answer:
         share=share[0],
         share_low=share[1],
         share_high=share[2],
-        claims=(piece(KERNELS, named),),
+        claims=(piece(KERNELS, PieceKind.RANGE, of=part),),
         evidence=(
             Evidence(name="range", value=named, unit=""),
             Evidence(name="its kernels run", value=share[0], unit="share of window", threshold=CLAIM),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Final
 
+from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, share_of_steps
 from slowstep.diagnosis.rule import Answer
 from slowstep.findings import NotJudged
@@ -66,7 +66,7 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     gaps = m.device.gaps
     if share_of_steps(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
         return None
-    share = m.coverage.kernels_with_launch
+    share = m.completeness.kernels_with_launch
     remedy = m.training.words.advise(Remedy.RECORD_BOTH)
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)

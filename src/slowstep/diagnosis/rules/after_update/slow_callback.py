@@ -63,7 +63,7 @@ from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
@@ -345,7 +345,10 @@ def _of_what(activity: Activity) -> str:
 def _known_by(m: Measurements, timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
     if timed:
         return (timed_in(m, timed),)
-    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=f"of {of} after updates"),) if stacks else ()
+    if not stacks:
+        return ()
+    where = f"of {of} after updates"
+    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=where, code=EvidenceCode.STACKS),)
 
 
 def _claims(m: Measurements, part: Part) -> tuple[Part, ...]:

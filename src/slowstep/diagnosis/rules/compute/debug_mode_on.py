@@ -18,6 +18,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.compute.work import DebugMode
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import ANOMALY_OFF
@@ -29,15 +30,19 @@ from slowstep.units import format_share
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
-HARMLESS = "deterministic algorithms"
-ANOMALY = "anomaly detection"
-PROFILER = "torch's profiler"
-LEVERS = {ANOMALY: ANOMALY_OFF}
+HARMLESS = DebugMode.DETERMINISTIC
+LEVERS = {DebugMode.ANOMALY: ANOMALY_OFF}
+CALLED = {
+    DebugMode.ANOMALY: "anomaly detection",
+    DebugMode.DETERMINISTIC: "deterministic algorithms",
+    DebugMode.DEBUGGER: "a debugger or coverage tool (sys.settrace)",
+    DebugMode.PYTHON_PROFILER: "a Python profiler (sys.setprofile)",
+}
 
 
 def judge(m: Measurements) -> Answer:
     """Whether a debugging aid is on."""
-    costly = {name: on for name, on in m.compute.work.modes.items() if name != HARMLESS}
+    costly = {mode: on for mode, on in m.compute.work.modes.items() if mode is not HARMLESS}
     share, low, high = share_interval(m, m.ledger.of("compute"))
     on = max(costly.values(), default=0.0)
     if share * on >= CLAIM:
@@ -47,9 +52,10 @@ def judge(m: Measurements) -> Answer:
     return None
 
 
-def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: float, high: float, advisory: bool) -> Judged:
-    names = " and ".join(sorted(modes, key=lambda name: -modes[name]))
-    are = "are" if " and " in names or names == HARMLESS else "is"
+def _judged(m: Measurements, modes: dict[DebugMode, float], *, share: float, low: float, high: float, advisory: bool) -> Judged:
+    by_share = sorted(modes, key=lambda mode: -modes[mode])
+    names = " and ".join(_called(m, mode) for mode in by_share)
+    are = "are" if len(modes) > 1 or HARMLESS in modes else "is"
     # That is what computes while it is on: how much of it is its cost is not known.
     of_compute = "" if advisory else f", for {_how_much(max(modes.values()))} of compute, {format_share(share)} of the time"
     finding = Finding(
@@ -60,12 +66,16 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_low=low,
         share_high=high,
         claims=() if advisory else m.ledger.parts_of("compute"),
-        evidence=tuple(Evidence(name=name, value=on, unit=_unit(on, m.compute.work.looks)) for name, on in modes.items()),
+        evidence=tuple(Evidence(name=_called(m, mode), value=on, unit=_unit(on, m.compute.work.looks)) for mode, on in modes.items()),
         gain=unknown_gain("it were off"),
-        fixes=tuple(Fix(text=_fix(m, name), lever=LEVERS.get(name)) for name in sorted(modes, key=lambda name: -modes[name])),
+        fixes=tuple(Fix(text=_fix(m, mode), lever=LEVERS.get(mode)) for mode in by_share),
         advisory=advisory,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _called(m: Measurements, mode: DebugMode) -> str:
+    return CALLED.get(mode) or m.training.words.advise(Remedy.PROFILER)
 
 
 def _unit(on: float, looks: int) -> str:
@@ -76,20 +86,20 @@ def _how_much(on: float) -> str:
     return "all" if on >= 1 else format_share(on)
 
 
-def _fix(m: Measurements, mode: str) -> str:
+def _fix(m: Measurements, mode: DebugMode) -> str:
     """What turns a mode off: who trains may have set it."""
-    if mode == ANOMALY:
+    if mode is DebugMode.ANOMALY:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
         off = m.training.words.write({Remedy.ANOMALY: False})
         return f"turn anomaly detection off once the NaN is found{off and f': {off}'}"
-    if mode == HARMLESS:
+    if mode is HARMLESS:
         by_script = plain().write({Remedy.DETERMINISM: False})
         own = m.training.words.write({Remedy.DETERMINISM: False}) or by_script
         asked = f"{own}, or {by_script} where the script asks for it" if own != by_script else own
         return f"{asked}, unless runs must be repeated bit by bit"
-    if mode == PROFILER:
+    if mode is DebugMode.FRAMEWORK_PROFILER:
         return m.training.words.advise(Remedy.PROFILE_FEW)
-    return f"run without {mode}"
+    return f"run without {_called(m, mode)}"
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "training"), judge=judge)

@@ -24,9 +24,8 @@ What to try:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
+from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.evidence.compute.arithmetic import MAY_BE_SEVERAL, arithmetic_of, arithmetic_rows, in_title
@@ -34,9 +33,9 @@ from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCal
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import MODELS
+from slowstep.parts import MODELS, PieceKind
 from slowstep.units import format_share
 
 NAME = "dominant-module"
@@ -77,7 +76,7 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
         Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
         Evidence(name=OF_TIME[m.compute.device == "cpu"], value=share, unit="share of window", threshold=WORTH),
         *(arithmetic_rows(MAY_BE_SEVERAL) if is_open else ()),
-        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
+        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples", code=EvidenceCode.STACKS),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
     layout = "channels_last, " if "Conv" in (line.operation or "") else ""
@@ -96,7 +95,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         Evidence(name="that is at least", value=held.low, unit="share of window", threshold=HEALTHY_UNATTRIBUTED),
         Evidence(name="its forward alone", value=held.forward, unit="share of window"),
         *arithmetic_rows(arithmetic),
-        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
+        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples", code=EvidenceCode.STACKS),
     )
     finding = Finding(
         rule=NAME,
@@ -106,7 +105,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         share_low=held.low,
         share_high=held.high,
         # Of what else the model does others may tell.
-        claims=tuple(replace(part, piece=line.where) for part in MODELS),
+        claims=tuple(piece(part, PieceKind.LINE, line.where) for part in MODELS),
         evidence=evidence,
         gain=unknown_gain(ASSUMES, share=held.share),
         fixes=(Fix(text=f"try {called} in {line.where} with {_smaller(call)}"), Fix(text=m.training.words.advise(Remedy.COMPILE))),

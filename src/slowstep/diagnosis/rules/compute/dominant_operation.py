@@ -20,13 +20,13 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, first_shapes, whose, within
 from slowstep.diagnosis.evidence.marked.marked_steps import steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, no_device, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -76,7 +76,7 @@ def _dominated_by(m: Measurements, worst: dict[str, Any], own: str, all_ns: int)
         share_high=1.0,
         claims=(),
         evidence=(
-            Evidence(name="operation", value=worst["name"], unit="", where=where),
+            Evidence(name="operation", value=worst["name"], unit="", where=where, code=EvidenceCode.OPERATION),
             Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=where),
             Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / max(all_ns, 1), unit="share"),
             Evidence(name="calls", value=worst["count"] / max(m.marks.table.height, 1), unit="per step"),

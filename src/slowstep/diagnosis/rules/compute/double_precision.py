@@ -37,7 +37,8 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
+from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import BACKWARD, OPTIMIZER, Part, PartKind, PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -45,17 +46,11 @@ NAME = "double-precision"
 MOSTLY = 0.5
 # Of the time in float64 over that in float32: expected, pessimistic, optimistic.
 CONVOLUTIONS, OTHERS = ((each.value, *each.bounds) for each in (computing.DOUBLE_CONVOLUTIONS, computing.DOUBLE_OTHERS))
-FIXES = (
-    Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
-    Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),
-)
 # What a trace without a device charges to operators.
 HOST_PARTS = (FORWARD, BACKWARD, OPTIMIZER)
 
 PRECISION_NOT_SHOWN = Wording(
-    "precision-not-traced",
-    "the precision of what takes {share:share} of the time is not in the trace: record with record_shapes=True, which writes the "
-    "inputs' types",
+    "precision-not-traced", "the precision of what takes {share:share} of the time is not in the trace: {remedy}, for the types of inputs"
 )
 
 
@@ -93,7 +88,7 @@ def _by_parameters(m: Measurements) -> Answer:
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
-        fixes=FIXES,
+        fixes=_fixes(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -139,7 +134,7 @@ def _by_kernels(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=kernel_claims(found) if m.device.seen else tuple(piece(part, "float64") for part in HOST_PARTS if m.ledger.share_of(part)),
+        claims=kernel_claims(found) if m.device.seen else _host_claims(m),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
@@ -147,9 +142,13 @@ def _by_kernels(m: Measurements) -> Answer:
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
-        fixes=FIXES,
+        fixes=_fixes(m),
     )
     return unless_beside(finding, counterfactual)
+
+
+def _host_claims(m: Measurements) -> tuple[Part, ...]:
+    return tuple(piece(part, PieceKind.PRECISION, "float64") for part in HOST_PARTS if m.ledger.share_of(part))
 
 
 def _on_host_ns(m: Measurements, precision: str) -> Floats:
@@ -166,7 +165,15 @@ def _unknown(m: Measurements) -> Answer:
     if share < MOSTLY:
         return None
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
-    return NotJudged(rule=NAME, reason=PRECISION_NOT_SHOWN(share=share), advisory=True)
+    remedy = m.training.words.advise(Remedy.RECORD_SHAPES)
+    return NotJudged(rule=NAME, reason=PRECISION_NOT_SHOWN(share=share, remedy=remedy), advisory=True)
+
+
+def _fixes(m: Measurements) -> tuple[Fix, ...]:
+    return (
+        Fix(text=m.training.words.advise(Remedy.FLOAT32), changes_numerics=True),
+        Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),
+    )
 
 
 RULE = Rule(

@@ -47,9 +47,9 @@ from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import PartKind
+from slowstep.parts import PartKind, PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -103,7 +103,7 @@ def _judged(m: Measurements, dispatched: Dispatched) -> Judged | None:
         share=share,
         share_low=max(min(low, least[1]), 0.0),
         share_high=max(high, most[2]),
-        claims=of_compute if is_most else tuple(piece(part, NAME) for part in of_compute),
+        claims=of_compute if is_most else tuple(piece(part, PieceKind.RULE, NAME) for part in of_compute),
         evidence=(*_evidence(m, dispatched), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(_fix(m),),
@@ -142,7 +142,7 @@ def _of_timed(timed: TimedOperations) -> tuple[Evidence, ...]:
         Evidence(name="operations", value=timed.operations, unit="per step", threshold=FEWEST_OPERATIONS),
         Evidence(name="handing one over", value=timed.low_ns / 1e3, unit="us", where="the shortest tenth"),
         Evidence(name="Python between them", value=timed.python.expected / 1e6, unit="ms"),
-        Evidence(name="timed in", value=timed.timed, unit="steps"),
+        Evidence(name="timed in", value=timed.timed, unit="steps", code=EvidenceCode.TIMED_IN),
     )
 
 

@@ -46,7 +46,7 @@ from slowstep.diagnosis.lever_specs import steps_per_execution
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import UPDATES, Part, PartKind
+from slowstep.parts import UPDATES, Part, PartKind, PieceKind
 from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import format_share
@@ -156,7 +156,7 @@ def _judged(m: Measurements, between: Between, together: Together, counterfactua
         share=share,
         share_low=min(low, least[1]),
         share_high=max(high, most[2]),
-        claims=(*between.parts, piece(UPDATES, NAME)),
+        claims=(*between.parts, piece(UPDATES, PieceKind.RULE, NAME)),
         evidence=(*_evidence(between, together), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, between, together.steps),

@@ -47,12 +47,11 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_name_and_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import Part, PartKind, PieceKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "recompilation"
-WHAT = "compiling"
 # As hooks tell of it.
 KINDS = (PartKind.COMPILATION, PartKind.COMPILING)
 # What goes on is compiled in so many steps of all. In fewer it may be new models (a fold, a search), data sets or shapes, each of which
@@ -194,7 +193,7 @@ def _not_shown(m: Measurements) -> Reason | None:
 
 def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
     """The parts that it was charged to; without a device the forward, in which functions are called for the first time."""
-    return claims_of(m, found, WHAT, "exposed_ns", CHARGED) or (piece(FORWARD, WHAT),)
+    return claims_of(m, found, PieceKind.COMPILING, "exposed_ns", CHARGED) or (piece(FORWARD, PieceKind.COMPILING),)
 
 
 def _stage(m: Measurements, found: pl.DataFrame) -> str:

@@ -316,6 +316,6 @@ RULE = Rule(
     name=NAME,
     stages=("compute",),
     topics=("ledger", "steps", "training"),
-    where_known=("compute", "coverage", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
+    where_known=("completeness", "compute", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
     judge=judge,
 )

@@ -31,6 +31,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.units import format_share
 
 NAME = "allocator-churn"
@@ -64,7 +65,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims_of(m, gaps, "allocator calls"),
+        claims=claims_of(m, gaps, PieceKind.ALLOCATOR_CALLS),
         evidence=_evidence(m, sites, worst, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
@@ -117,4 +118,6 @@ def _calls(m: Measurements) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES, topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

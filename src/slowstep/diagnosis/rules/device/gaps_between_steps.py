@@ -28,8 +28,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
+from slowstep.analyses.events.places import place_text, without_folders
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.marked.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
@@ -39,8 +39,8 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, place_in_words
-from slowstep.parts import Part
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part, PieceKind
 from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
@@ -98,7 +98,7 @@ def _claims(m: Measurements, gaps: pl.DataFrame) -> tuple[Part, ...]:
     """Callbacks and writes as a whole; of the time before launches what lies between steps."""
     launch = gaps.filter(is_part(LAUNCH))
     others = [part_of(row) for row in gaps.filter(~is_part(LAUNCH)).select(COLUMNS).unique(maintain_order=True).iter_rows()]
-    claim = claim_of(m, LAUNCH, "between steps", by_step(m, launch["step"], launch["ns"]))
+    claim = claim_of(m, LAUNCH, PieceKind.BETWEEN_STEPS, by_step(m, launch["step"], launch["ns"]))
     return (*others, *((claim,) if launch.height else ()))
 
 
@@ -120,7 +120,7 @@ def _names(part: Part, where: str) -> bool:
     if part.place is None:
         return where in (part.name or "")
     itself = part.place if part.place.function is not None else part.place._replace(function=part.name)
-    return without_folders(place_in_words(itself)) == where
+    return without_folders(place_text(itself)) == where
 
 
 def _said_better(m: Measurements, cause: dict[str, Any]) -> bool:
@@ -140,5 +140,8 @@ def _fixes(m: Measurements, what: str | None) -> tuple[Fix, ...]:
 
 
 RULE = Rule(
-    name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME,
+    stages=STAGES_BETWEEN,
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
 )

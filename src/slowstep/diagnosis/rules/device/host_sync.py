@@ -89,4 +89,4 @@ def _fixes(m: Measurements, found: list[RunDry]) -> tuple[Fix, ...]:
     return Fix(text=f"{words.advise(Remedy.NO_SYNC)}{unknown}"), Fix(text=words.advise(Remedy.KNOWN_SIZES))
 
 
-RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("completeness", "device", "facts", "marks", "replay", "steps", "training"), judge=judge)

@@ -36,9 +36,7 @@ from slowstep.units import format_share
 
 NAME = "large-readback"
 
-SIZES_NOT_SHOWN = Wording(
-    "sizes-not-traced", "the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it"
-)
+SIZES_NOT_SHOWN = Wording("sizes-not-traced", "the trace does not say how large its copies to the host are: {remedy}")
 
 
 @needs_device(NAME)
@@ -83,7 +81,7 @@ def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
     if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN())
+    return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_SIZES)))
 
 
 def _each_mb(found: CopyTime) -> float:

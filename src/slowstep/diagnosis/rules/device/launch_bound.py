@@ -38,6 +38,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -75,7 +76,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(claim_of(m, LAUNCH, "inside steps", ns),),
+        claims=(claim_of(m, LAUNCH, PieceKind.INSIDE_STEPS, ns),),
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),
@@ -182,5 +183,8 @@ def _look(m: Measurements, worst: str | None) -> Fix:
 
 
 RULE = Rule(
-    name=NAME, stages=("compute",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME,
+    stages=("compute",),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
 )

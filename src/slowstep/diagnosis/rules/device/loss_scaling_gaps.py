@@ -35,7 +35,7 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import shows
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import Part
+from slowstep.parts import Part, PieceKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -107,7 +107,7 @@ def _not_seen(m: Measurements, reads: pl.DataFrame) -> Reason | None:
 
 
 def _claims(m: Measurements, reads: pl.DataFrame) -> tuple[Part, ...]:
-    return claims_of(m, reads, "loss scaling", "run_dry_ns", CHARGED)
+    return claims_of(m, reads, PieceKind.LOSS_SCALING, "run_dry_ns", CHARGED)
 
 
 def _wait_ms(m: Measurements, reads: pl.DataFrame) -> float:
@@ -126,5 +126,5 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
 
 
 RULE = Rule(
-    name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+    name=NAME, stages=("d2h",), topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
 )

@@ -34,6 +34,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -61,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims_of(m, gaps, "operations on the host"),
+        claims=claims_of(m, gaps, PieceKind.HOST_OPERATIONS),
         evidence=(
             Evidence(name="device idle, operators on the host", value=share, unit="share of window", threshold=HOST_SHARE),
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
@@ -105,4 +106,6 @@ def _fixes(m: Measurements, worst: str, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=f"{words.advise(Remedy.ON_DEVICE, operator=worst)}{unknown}"), Fix(text=words.advise(Remedy.DATA_ASIDE))
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES, topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

@@ -36,11 +36,7 @@ from slowstep.units import format_share
 
 NAME = "pageable-copy"
 
-PINNED_NOT_SHOWN = Wording(
-    "pinned-not-traced",
-    "the trace does not say whether copies come from pageable or pinned memory: nsys profile --trace=cuda records it on NVIDIA devices; "
-    "in the script, batch.is_pinned() tells",
-)
+PINNED_NOT_SHOWN = Wording("pinned-not-traced", "the trace does not say whether copies come from pageable or pinned memory: {remedy}")
 
 
 @needs_device(NAME)
@@ -79,7 +75,7 @@ def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
     if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN())
+    return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_PINNED)))
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:

@@ -33,6 +33,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.units import format_share
 
 NAME = "readback-every-step"
@@ -61,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(*(one.part for one in found), *((claim_of(m, LAUNCH, "inside steps", late),) if late.any() else ())),
+        claims=(*(one.part for one in found), *((claim_of(m, LAUNCH, PieceKind.INSIDE_STEPS, late),) if late.any() else ())),
         evidence=(
             *_costs(m, dry, late),
             *(_row(m, one) for one in found[:3]),
@@ -114,6 +115,6 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
 RULE = Rule(
     name=NAME,
     stages=("d2h", "compute"),
-    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
     judge=judge,
 )

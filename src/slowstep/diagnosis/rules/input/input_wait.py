@@ -35,6 +35,8 @@ from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -42,8 +44,7 @@ from slowstep.units import format_share
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
 SHARE = 0.05
-# How PyTorch names the requests to a loader without workers.
-OWN_BATCHES = r"SingleProcess"
+OWN_BATCHES = events(Event.REQUEST_ALONE)
 
 NO_REQUESTS = Wording("no-requests", "the trace shows no request for input: {remedy}")
 REQUESTS_WITHOUT_LENGTH = Wording(
@@ -119,6 +120,6 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
 RULE = Rule(
     name=NAME,
     stages=("preprocess", "read"),
-    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    topics=("completeness", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
     judge=judge,
 )

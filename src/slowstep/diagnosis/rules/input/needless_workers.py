@@ -37,6 +37,7 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import without_workers
+from slowstep.diagnosis.evidence.input.by_workers import workers_set
 from slowstep.diagnosis.evidence.input.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
@@ -125,7 +126,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="waiting for a batch", value=waited_ns / 1e6, unit="ms per step", threshold=made_ns / 1e6),
         Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.input.loader.data_set),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
-        Evidence(name="num_workers", value=m.input.loader.num_workers, unit="workers"),
+        workers_set(m, m.input.loader.num_workers),
         saved_by(m, counterfactual),
     )
     finding = Finding(

@@ -31,7 +31,7 @@ from slowstep.diagnosis.evidence.after_update import activity_of, inner_of, name
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_name, part_name_and_place
@@ -97,7 +97,7 @@ def _known_by(m: Measurements, built: RebuiltInput) -> tuple[Evidence, ...]:
     if not stacks:
         return ()
     where = f"of {sum(m.ledger.gap_stacks.values())} between steps"
-    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=where),)
+    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=where, code=EvidenceCode.STACKS),)
 
 
 def _often(built: RebuiltInput) -> str:

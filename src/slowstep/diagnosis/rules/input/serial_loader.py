@@ -30,7 +30,7 @@ from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
+from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers, workers_set
 from slowstep.diagnosis.evidence.input.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input.input_side import (
     WAIT_SHARE,
@@ -107,11 +107,12 @@ def _who_makes(m: Measurements, loader: Loader) -> Evidence:
         return Evidence(name="input of the script's own", value=str(loader.dataset), unit="", where="in slowstep.steps()")
     if not m.training.words.sets_workers():
         return Evidence(name="input", value=m.training.words.loader_class, unit="", where=loader.data_set)
-    return Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=loader.data_set)
+    return workers_set(m, 0, threshold=1, where=loader.data_set)
 
 
 def _set_so(m: Measurements, loader: Loader) -> str:
-    return "" if loader.is_marked or not m.training.words.sets_workers() else " (num_workers=0)"
+    words = m.training.words
+    return "" if loader.is_marked or not words.sets_workers() else f" ({words.name_of(Remedy.WORKERS, 'workers')}=0)"
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
@@ -128,7 +129,7 @@ def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=counted.data_set),
+        workers_set(m, 0, threshold=1, where=counted.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         saved_by(m, counterfactual),
     )

@@ -28,7 +28,7 @@ from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
@@ -88,9 +88,8 @@ def _taken_once(sampler_time: SamplerTime) -> tuple[Fix, ...]:
 def _known_by(m: Measurements, sampler_time: SamplerTime) -> Evidence:
     if sampler_time.gaps:
         return timed_in(m, sampler_time.gaps)
-    return Evidence(
-        name="stack samples in it", value=sampler_time.stacks, unit="samples", where=f"of {sampler_time.of_stacks} in requests for input"
-    )
+    where = f"of {sampler_time.of_stacks} in requests for input"
+    return Evidence(name="stack samples in it", value=sampler_time.stacks, unit="samples", where=where, code=EvidenceCode.STACKS)
 
 
 def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Counterfactual:

@@ -29,7 +29,7 @@ from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.calibration import side_by_side
-from slowstep.diagnosis.evidence.input.by_workers import how_to_divide, unless_each_draws
+from slowstep.diagnosis.evidence.input.by_workers import how_to_divide, unless_each_draws, workers_set
 from slowstep.diagnosis.evidence.input.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
@@ -102,7 +102,7 @@ def judge(m: Measurements) -> Answer:
         return _uneven(m, side)
     each = 1e6 * max(m.input.demand.batches, 1e-9)
     evidence = (
-        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.input.loader.data_set),
+        workers_set(m, now, threshold=workers, where=m.input.loader.data_set),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
         *most_of_making(m),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),

@@ -21,7 +21,7 @@ from slowstep.analyses.machine.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence, NotJudged
+from slowstep.findings import Evidence, EvidenceCode, NotJudged
 from slowstep.reasons import Wording
 
 NAME = "foreign-load"
@@ -38,7 +38,11 @@ def judge(m: Measurements) -> Answer:
     queued = float(m.machine.delay_ns.sum() / m.step_ns.sum())
     evidence = (
         Evidence(
-            name="cores used by others", value=m.machine.load.foreign_cores, unit="cores", where=f"of {m.machine.load.cores:g} allowed"
+            name="cores used by others",
+            value=m.machine.load.foreign_cores,
+            unit="cores",
+            where=f"of {m.machine.load.cores:g} allowed",
+            code=EvidenceCode.USED_BY_OTHERS,
         ),
         Evidence(name="their share of the cores", value=m.machine.load.foreign_share, unit="share", threshold=BUSY_FROM),
         Evidence(name="taken by the hypervisor", value=m.machine.load.stolen_cores, unit="cores"),

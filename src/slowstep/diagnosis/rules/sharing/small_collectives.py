@@ -33,6 +33,7 @@ from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import PieceKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -72,7 +73,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(claim_of(m, COLLECTIVES, "small ones", ns),),
+        claims=(claim_of(m, COLLECTIVES, PieceKind.SMALL_COLLECTIVES, ns),),
         evidence=(
             Evidence(name="exposed small collectives", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="their number", value=a_step, unit="per step", threshold=A_STEP),

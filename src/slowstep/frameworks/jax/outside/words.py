@@ -17,6 +17,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.BATCH_SIZE: "larger batches",
     Remedy.COMPILE: "jax.jit around the whole step",
     Remedy.GRAPHS: "jax.jit around the whole step",
+    Remedy.FLOAT32: "leave jax_enable_x64 off: arrays are float32 then",
     Remedy.BFLOAT16: "jnp.bfloat16 for the inputs and a copy of the parameters in the loss function (flax: dtype=jnp.bfloat16)",
     Remedy.FLOAT16: "jnp.float16 for the inputs and a copy of the parameters in the loss function (flax: dtype=jnp.float16)",
     Remedy.TF32: "jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",

@@ -34,6 +34,7 @@ WORDS = Words(
         "prints and .numpy() in the step are for a look at it",
         Remedy.STEPS_TOGETHER: "compile(..., steps_per_execution={value})",
         Remedy.GRAPHS: "compile(jit_compile=True)",
+        Remedy.FLOAT32: "keras.config.set_floatx('float32'), and batches as float32",
         Remedy.BFLOAT16: "keras.mixed_precision.set_global_policy('mixed_bfloat16')",
         Remedy.FLOAT16: "keras.mixed_precision.set_global_policy('mixed_float16')",
         Remedy.ACCUMULATE: Argument(

@@ -14,6 +14,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.BATCH_SIZE: "larger batches",
     Remedy.COMPILE: "tf.function(jit_compile=True)",
     Remedy.GRAPHS: "tf.function(jit_compile=True)",
+    Remedy.FLOAT32: "tf.keras.backend.set_floatx('float32'), and batches as tf.float32",
     Remedy.BFLOAT16: "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')",
     Remedy.FLOAT16: "tf.keras.mixed_precision.set_global_policy('mixed_float16')",
     Remedy.TF32: "tf.config.experimental.enable_tensor_float_32_execution(True)",

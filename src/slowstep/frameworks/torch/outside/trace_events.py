@@ -49,6 +49,7 @@ TRACE_EVENTS = TraceEvents(
         Event.INPUT_WAIT: r"^enumerate\(DataLoader\)|DataLoader.*__next__$",
         Event.INPUT_WAIT_FUNCTION: r"torch/utils/data/dataloader\.py\(\d+\): __next__$",
         Event.LOADER_REQUEST: r"^enumerate\(DataLoader\)",
+        Event.REQUEST_ALONE: r"SingleProcessDataLoaderIter",
         Event.CHECKPOINT_FUNCTION: r"torch/serialization\.py\(\d+\): save$|safetensors/torch\.py\(\d+\): save_(file|model)$"
         r"|torch/distributed/checkpoint/\w+\.py\(\d+\): (async_)?save(_state_dict)?$",
         # TorchDynamo marks all its phases by "(dynamo_timed)" (torch/_dynamo/utils.py); since 2.6 it gives the outermost of them names of

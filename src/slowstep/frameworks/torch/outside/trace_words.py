@@ -68,6 +68,8 @@ RECORDING: Final[dict[Remedy, str]] = {
     Remedy.RECORD_FUNCTIONS: "record with with_stack=True",
     Remedy.RECORD_COMPILING: "record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
     Remedy.RECORD_COLLECTIVES: "record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
+    Remedy.RECORD_PINNED: "nsys profile --trace=cuda records it on NVIDIA devices; in the script, batch.is_pinned() tells",
+    Remedy.RECORD_LESS: "trace again with record_shapes=False and with_stack=False",
     Remedy.RECORD_REQUESTS: 'iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
     Remedy.RECORD_LATER: "torch.profiler.schedule(skip_first=20, wait=1, warmup=3, active=5)",
     Remedy.RECORD_STEPS: "active=5 in torch.profiler.schedule",

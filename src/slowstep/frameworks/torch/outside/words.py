@@ -70,6 +70,7 @@ WORDS = Words(
         Remedy.SPARSE_PLAIN: "torch.optim.{kind} without momentum and weight_decay for the tables",
         Remedy.COMPILE: "torch.compile(model)",
         Remedy.GRAPHS: "torch.compile(model, mode='reduce-overhead')",
+        Remedy.FLOAT32: "model.float(), and batches as float32 (np.float32 in the dataset, or .float())",
         Remedy.BFLOAT16: "with torch.autocast('cuda', dtype=torch.bfloat16): around forward and loss",
         Remedy.FLOAT16: "with torch.autocast('cuda', dtype=torch.float16): around forward and loss, with torch.amp.GradScaler",
         Remedy.TF32: "torch.set_float32_matmul_precision('high') and torch.backends.cudnn.allow_tf32 = True",

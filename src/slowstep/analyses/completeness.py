@@ -1,4 +1,4 @@
-"""How much of what happened a trace shows, and what in it is doubtful: said before any verdict."""
+"""How much of what happened this trace has whole, and what in it is doubtful: said before any verdict."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ KERNELS_AFTER_THE_LAST_STEP: Final = HealthKind(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Coverage:
-    """How much of what happened the trace shows. None is unknown; shares are 0 to 1."""
+class Completeness:
+    """How much of what happened the trace has, by what belongs together in it. None is unknown; shares are 0 to 1."""
 
     kernels: int
     kernels_with_launch: float | None  # share of the device's kernels whose launch is in the trace (graph launches count for all theirs)
@@ -50,13 +50,13 @@ class Coverage:
     clocks_differ: str | None = None  # how the clocks of host and device differ, in words; None where nothing shows that they do
 
 
-def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None = None) -> Coverage:
-    """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
+def find_completeness(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None = None) -> Completeness:
+    """Of the trace's kernels, launches and time; shares are None where nothing is there that could be missing."""
     events = timeline.rows("device_events", "device", "stream", "kind", "correlation")
     kernels = events.filter(pl.col("kind") == "kernel").select("correlation")
     calls = launching_calls(timeline).select("correlation")
     launches = _launches(timeline)
-    return Coverage(
+    return Completeness(
         kernels=len(kernels),
         kernels_with_launch=_share(len(kernels.join(calls, on="correlation", how="semi")), len(kernels)),
         launches=len(launches),
