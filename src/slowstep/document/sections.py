@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from slowstep.diagnosis.law import Diagnosis, open_by_fault
+from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
-from slowstep.document.finding_rows import HealthRow, MeasuredRow
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.ledger_rows import LedgerRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.pipeline import PipelineRow
 from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput
 from slowstep.faults import Fault
-from slowstep.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +57,12 @@ ALONE: Final = RankSection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentSection:
-    """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `proof` is the verdict's reason, where it
-    proved what no rule predicted; `options` are the words that ask for the same levers again.
+    """What an experiment showed. `tried` is what that changes in the diagnosis; `options` are the words that ask for the same levers
+    again.
     """
 
     facts: ExperimentFacts
     rows: Sequence[ExperimentRow]
-    measured: Mapping[str, MeasuredRow]
-    proof: Reason | None
+    tried: Tried
     health: tuple[HealthRow, ...]
     options: tuple[str, ...] = ()

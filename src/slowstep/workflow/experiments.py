@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from slowstep.diagnosis.tried import with_tried
 from slowstep.document.experiment import experiment_section
 from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection, Sections
@@ -14,7 +15,7 @@ from slowstep.workflow.next_command.after_experiment import ReportDict, after_ex
 
 
 def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, ExperimentSection | None]:
-    """What the experiment shows, None where there is none, and the sections with what to do after it.
+    """What the experiment shows, None where there is none, and the sections with what that changes in their diagnosis and what to do next.
 
     Raises UnreadableInput where it is damaged.
     """
@@ -31,4 +32,5 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
         "experiments": section.rows,
     }
     step = after_experiment(told, section.options, experiment.kept)
-    return replace(sections, next_step=replace(step, folder=sections.next_step.folder)), section
+    diagnosis = with_tried(sections.diagnosis, section.tried)
+    return replace(sections, diagnosis=diagnosis, next_step=replace(step, folder=sections.next_step.folder)), section
