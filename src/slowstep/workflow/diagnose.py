@@ -18,7 +18,6 @@ from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
@@ -101,11 +100,12 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
     """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
     warmup = timeline.run.warmup if warmup is None else warmup
-    m = measure_recording(timeline, warmup, process=rank.process, measure_capture=partial(_measure_capture, rank.path)).settle()
+    missing = () if rank.rank is None else job.missing
+    capture = partial(_measure_capture, rank.path)
+    m = measure_recording(timeline, warmup, process=rank.process, measure_capture=capture, missing=missing).settle()
     attempt = Attempts()
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
-    diagnosis = beside_missing(diagnosis, () if rank.rank is None else job.missing)
     return RankSummary(
         sections=_sections(rank.path, timeline, job, m, diagnosis, attempt),
         steps=attempt.otherwise(None, recorded_steps, m),
