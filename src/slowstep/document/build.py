@@ -8,6 +8,7 @@ from typing import Any, cast
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
 from slowstep.document.finding_rows import HealthRow
+from slowstep.document.next_step import NOTHING_NEXT, NextStep
 from slowstep.document.report import SCHEMA, Report
 from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.run_rows import Run
@@ -18,6 +19,7 @@ from slowstep.document.words import verdict_row
 def build(
     sections: Sections,
     *,
+    next_step: NextStep = NOTHING_NEXT,
     ranks: RankSection = ALONE,
     experiment: ExperimentSection | None = None,
     more_health: Iterable[HealthRow] = (),
@@ -27,7 +29,7 @@ def build(
     diagnosis = sections.diagnosis
     report: Report = {
         "schema": SCHEMA,
-        "run": _run(sections, ranks, experiment),
+        "run": _run(sections, next_step, ranks, experiment),
         "throughput": sections.throughput,
         "ledger": list(sections.ledger),
         "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
@@ -45,16 +47,16 @@ def build(
     return report
 
 
-def _run(sections: Sections, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
+def _run(sections: Sections, next_step: NextStep, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
     row: dict[str, Any] = {**sections.run, **ranks.run}
     if notes := [*_first_notes(sections.diagnosis), *sections.run.get("notes", ()), *ranks.notes]:
         row["notes"] = notes
     if experiment is not None:
         row["experiment"] = experiment.facts
-    if sections.next_step.command is not None:
-        row["next_command"] = sections.next_step.command
-    if sections.next_step.first is not None:
-        row["before_next"] = sections.next_step.first
+    if next_step.command is not None:
+        row["next_command"] = next_step.command
+    if next_step.first is not None:
+        row["before_next"] = next_step.first
     return cast(Run, row)
 
 

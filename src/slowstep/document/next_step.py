@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,3 +16,6 @@ class NextStep:
     first: str | None = None
     why: str | None = None
     folder: str | None = None
+
+
+NOTHING_NEXT: Final = NextStep()

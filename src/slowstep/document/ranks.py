@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from slowstep.analyses.job.job import Job, Rank
 from slowstep.analyses.job.late_rank import STEPS_AT_LEAST, RankComparison
 from slowstep.analyses.job.rank_steps import RankSteps
 from slowstep.diagnosis.among_ranks import pace
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import find_absences
 from slowstep.document.finding_rows import HealthRow
+from slowstep.document.next_step import NextStep
 from slowstep.document.rows import health_row
 from slowstep.document.run_rows import RankRow
 from slowstep.document.sections import RankSection, Sections
@@ -46,6 +49,9 @@ class RankSummary:
     total_steps: int
     step_ms: float | None  # mean length of a step
     own_ms: float | None  # a step without what is shared with other ranks; None where that was not seen
+    next_step: NextStep  # by what was measured of it alone
+    following: Callable[[Diagnosis], NextStep] | None = None  # the same by another diagnosis, where that would be another one
+    other_launcher: Path | None = None  # left the recording of other ranks, which tells more where this one's verdict is open
     health: tuple[HealthRow, ...] = ()  # of this rank's report alone
     faults: Sequence[Fault] = ()  # errors of slowstep's own with this rank
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from slowstep.diagnosis.law import Diagnosis, open_by_fault
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.ledger_rows import LedgerRow
-from slowstep.document.next_step import NextStep
 from slowstep.document.pipeline import PipelineRow
 from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput
-from slowstep.faults import Fault
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,19 +26,7 @@ class Sections:
     diagnosis: Diagnosis
     health: tuple[HealthRow, ...]
     overhead: Overhead
-    next_step: NextStep = field(default_factory=NextStep)
     pipeline: PipelineRow | None = None
-
-    def with_diagnosis(self, diagnosis: Diagnosis) -> Self:
-        """The same with another diagnosis."""
-        return replace(self, diagnosis=diagnosis)
-
-    def opened_by(self, fault: Fault) -> Self:
-        """The same where something could not be done that might have changed a healthy verdict."""
-        verdict = self.diagnosis.verdict
-        if verdict.state != "healthy":
-            return self
-        return self.with_diagnosis(replace(self.diagnosis, verdict=open_by_fault(verdict.stage, fault)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

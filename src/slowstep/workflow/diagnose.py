@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,18 @@ from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
 from slowstep.document.recording_doubts import find_recording_doubts
-from slowstep.document.sections import ALONE, ExperimentSection, Sections
+from slowstep.document.sections import ALONE, Sections
 from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
-from slowstep.faults import Attempts, Fault, release_frames
+from slowstep.faults import Attempts, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.report.json import REPORT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import JudgedJob, judge_job
+from slowstep.workflow.judge_job import JudgedJob, ReadExperiment, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
-from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
-from slowstep.workflow.next_command.typed import from_its_folder
 from slowstep.workflow.traces.named_paths import EXPECTED
 
 FEWEST_BESIDE_OTHERS = 3
@@ -73,7 +71,13 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     outline = recording.outline()
     job = recorded_job(outline, folder)
     ranks = _each_by_itself(recording, outline, job, warmup)
-    judged = judge_job(job, ranks, given=[folder], report_names=lambda first: {number: file_name(number, first) for number in ranks})
+    judged = judge_job(
+        job,
+        ranks,
+        given=[folder],
+        report_names=lambda first: {number: file_name(number, first) for number in ranks},
+        read_experiment=_experiment_of(folder),
+    )
     return Diagnosed(first=judged.first, reports=_reports(folder, judged, beside))
 
 
@@ -106,8 +110,16 @@ def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> 
     attempt = Attempts()
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
+    sections = _sections(rank.path, timeline, m, diagnosis, attempt)
+    if diagnosis.by_fault:
+        next_step = after_fault(rank.path)
+    else:
+        next_step = attempt.otherwise(NextStep(), after_recording, rank.path, timeline, m, diagnosis)
+    is_open = job.is_several and diagnosis.verdict.state == "undetermined"
     return RankSummary(
-        sections=_sections(rank.path, timeline, job, m, diagnosis, attempt),
+        sections=sections,
+        next_step=next_step,
+        other_launcher=attempt.otherwise(None, find_other_launcher, rank.path, m) if is_open else None,
         steps=attempt.otherwise(None, recorded_steps, m),
         total_steps=attempt.otherwise(rank.steps, _total_steps, m),
         step_ms=attempt.otherwise(None, _step_ms, m),
@@ -125,44 +137,31 @@ def _step_ms(m: Measurements) -> float:
     return float(m.step_ns.mean()) / 1e6
 
 
-def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
+def _sections(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
     """The sections of one training."""
     health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
-    sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
-    if diagnosis.by_fault:
-        next_step = after_fault(folder)
-    else:
-        next_step = attempt.otherwise(NextStep(), after_recording, folder, timeline, m, diagnosis)
-    sections = replace(sections, next_step=next_step)
-    is_open = job.is_several and sections.diagnosis.verdict.state == "undetermined"
-    other = attempt.otherwise(None, find_other_launcher, folder, m) if is_open else None
-    return sections if other is None else replace(sections, next_step=after_launcher(other))
+    return sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
 
 
 def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> dict[int, dict[str, Any]]:
-    attempt = Attempts()
-    sections = {number: each.sections for number, each in judged.ranks.items()}
-    sections[judged.first], experiment = _with_experiment(sections[judged.first], folder, attempt)
-    faults = fault_rows({number: [*each.faults, *judged.faults, *attempt.faults] for number, each in judged.ranks.items()}, folder)
+    faults = fault_rows({number: [*each.faults, *judged.faults] for number, each in judged.ranks.items()}, folder)
 
     def report(number: int) -> dict[str, Any]:
-        more_health = (*faults[number], *beside)
-        tried = experiment if number == judged.first else None
-        typed = replace(sections[number], next_step=from_its_folder(sections[number].next_step))
-        return dict(build(typed, ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
+        shown, tried = judged.ranks[number].sections, judged.experiment if number == judged.first else None
+        next_step, others = judged.next_steps[number], judged.others.get(number, ALONE)
+        return dict(build(shown, next_step=next_step, ranks=others, experiment=tried, more_health=(*faults[number], *beside)))
 
-    return {number: report(number) for number in sections}
+    return {number: report(number) for number in judged.ranks}
 
 
-def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tuple[Sections, ExperimentSection | None]:
-    """With what to do after the experiment in the recording's folder, and what that showed; None where there is none."""
+def _experiment_of(folder: Path) -> ReadExperiment | None:
+    """What reads the experiment in the recording's folder; None where there is none."""
     if not (folder / EXPERIMENT_FILE).exists():
-        return sections, None
+        return None
     # Imported here: most recordings hold no experiment.
     from slowstep.workflow.experiments import join_experiment
 
-    joined = attempt.outcome(join_experiment.__name__, join_experiment, sections, folder)
-    return (sections.opened_by(joined), None) if isinstance(joined, Fault) else joined
+    return partial(join_experiment, folder)
 
 
 def _measure_capture(folder: Path, capture: Capture) -> Measurements | None:

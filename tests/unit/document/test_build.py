@@ -15,7 +15,6 @@ from slowstep.document.next_step import NextStep
 from slowstep.document.sections import ExperimentSection, RankSection, Sections
 from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.document.validity import faults
-from slowstep.faults import Fault
 from slowstep.findings import Evidence, Finding, Fix, Gain, MeasuredGain, Verdict
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Wording
@@ -95,20 +94,9 @@ def test_what_an_experiment_showed_stands_beside_what_was_diagnosed(sections):
 
 
 def test_the_next_step_is_a_command_and_what_is_to_be_done_before(sections):
-    report = build(replace(sections, next_step=NextStep(command="slowstep run train.py", first="let it train longer")))
+    report = build(sections, next_step=NextStep(command="slowstep run train.py", first="let it train longer"))
 
     assert (report["run"]["next_command"], report["run"]["before_next"]) == ("slowstep run train.py", "let it train longer")
-
-
-def test_a_fault_opens_a_healthy_verdict_and_no_other(sections):
-    fault = Fault("comparing ranks", ValueError("no"))
-
-    opened = sections.opened_by(fault)
-
-    assert opened.diagnosis.verdict.state == "undetermined"
-    assert opened.diagnosis.verdict.reason is not None
-    assert opened.diagnosis.verdict.reason.holds(fault.reason)
-    assert opened.opened_by(Fault("another", ValueError("no"))) is opened
 
 
 def test_a_measured_gain_stands_beside_the_predicted_one(sections):

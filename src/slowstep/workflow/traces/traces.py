@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,7 +84,6 @@ def diagnose_traces(
         ranks,
         given=given,
         report_names=lambda _: {number: each.name for number, each in numbered.items()},
-        following=lambda number, diagnosis: after_trace(diagnosis, numbered[number].facts, numbered[number].path),
         left_out=[*map(health_row, find_clocks_apart(of_job)), *beside],
     )
     return _report_of(judged, judged.first if rank is None else rank, attempt)
@@ -95,7 +95,7 @@ def _report_of(judged: JudgedJob, number: int, attempt: Attempts) -> dict[str, A
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(judged.ranks)))}.")
     met = {each: [*one.faults, *judged.faults, *attempt.faults] for each, one in judged.ranks.items()}
     shown, others_of = judged.ranks[number].sections, judged.others.get(number, ALONE)
-    return dict(build(shown, ranks=others_of, more_health=fault_rows(met, None)[number]))
+    return dict(build(shown, next_step=judged.next_steps[number], ranks=others_of, more_health=fault_rows(met, None)[number]))
 
 
 def _each_by_itself(
@@ -136,7 +136,6 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: HowRead) -> tuple[Tra
     health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
     sections = sections_of_training(traced_run(found.path, m, attempt), m, diagnosis, health, attempt)
     next_step = after_fault(found.path) if diagnosis.by_fault else attempt.otherwise(NextStep(), _next_step, found.path, m, diagnosis)
-    sections = replace(sections, next_step=next_step)
     rank = TracedRank(
         number=told or 0,
         rank=told or 0,
@@ -154,6 +153,8 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: HowRead) -> tuple[Tra
         total_steps=sections.run["steps"],
         step_ms=_step_ms(sections),
         own_ms=_own_ms(sections),
+        next_step=next_step,
+        following=partial(after_trace, facts=m.facts, path=found.path),
         faults=attempt.faults,
     )
 
