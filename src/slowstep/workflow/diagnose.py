@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from slowstep.analyses.job.job import Job, Rank
-from slowstep.analyses.job.rank_steps import own_work_ms, recorded_steps
+from slowstep.analyses.job.rank_steps import RankPace, own_work_ms, recorded_steps
 from slowstep.analyses.job.recorded_job import recorded_job
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
-from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.build import build
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
-from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
 from slowstep.document.recording_doubts import find_recording_doubts
-from slowstep.document.sections import ALONE, Sections
-from slowstep.document.training import sections_of_training
+from slowstep.document.sections import ALONE
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -35,7 +31,7 @@ from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
 from slowstep.workflow.judge_job import JudgedJob, ReadExperiment, judge_job
-from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.judge_rank import RankSource, judge_rank
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.traces.named_paths import EXPECTED
 
@@ -98,34 +94,38 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
     if not found:
         raise NothingRecorded(with_failure(outline.run, refused[0])) if refused else _nothing(recording.timeline())
     # Beside others, what has hardly begun is no training to compare with.
-    return {number: each for number, each in found.items() if each.total_steps >= FEWEST_BESIDE_OTHERS} or found
+    return {number: each for number, each in found.items() if each.pace.total_steps >= FEWEST_BESIDE_OTHERS} or found
 
 
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
-    """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
+    """What one training tells by itself."""
     warmup = timeline.run.warmup if warmup is None else warmup
     missing = () if rank.rank is None else job.missing
     capture = partial(_measure_capture, rank.path)
     m = measure_recording(timeline, warmup, process=rank.process, measure_capture=capture, missing=missing).settle()
     attempt = Attempts()
-    diagnosis = diagnose(m)
-    attempt.faults += [*m.faults, *diagnosis.faults]
-    sections = _sections(rank.path, timeline, m, diagnosis, attempt)
-    if diagnosis.by_fault:
-        next_step = after_fault(rank.path)
-    else:
-        next_step = attempt.otherwise(NextStep(), after_recording, rank.path, timeline, m, diagnosis)
-    is_open = job.is_several and diagnosis.verdict.state == "undetermined"
-    return RankSummary(
-        sections=sections,
-        next_step=next_step,
+    source = RankSource(
+        path=rank.path,
+        health=lambda: (*timeline.health, *attempt.otherwise([], find_recording_doubts, m)),
+        run=lambda: recorded_run(rank.path, timeline, m, attempt),
+        next_step=lambda diagnosis: after_recording(rank.path, timeline, m, diagnosis),
+        pace=lambda _: _pace(m, rank, attempt),
+    )
+    alone = judge_rank(m, source, attempt)
+    is_open = job.is_several and alone.sections.diagnosis.verdict.state == "undetermined"
+    return replace(
+        alone,
         other_launcher=attempt.otherwise(None, find_other_launcher, rank.path, m) if is_open else None,
+        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
+    )
+
+
+def _pace(m: Measurements, rank: Rank, attempt: Attempts) -> RankPace:
+    return RankPace(
         steps=attempt.otherwise(None, recorded_steps, m),
         total_steps=attempt.otherwise(rank.steps, _total_steps, m),
         step_ms=attempt.otherwise(None, _step_ms, m),
         own_ms=attempt.otherwise(None, own_work_ms, m),
-        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
-        faults=attempt.faults,
     )
 
 
@@ -135,12 +135,6 @@ def _total_steps(m: Measurements) -> int:
 
 def _step_ms(m: Measurements) -> float:
     return float(m.step_ns.mean()) / 1e6
-
-
-def _sections(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
-    """The sections of one training."""
-    health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
-    return sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
 
 
 def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> dict[int, dict[str, Any]]:

@@ -55,10 +55,10 @@ def judge_job(
     `given` are the paths at which they lie. `report_names` are the names of their reports once it is known which is shown first.
     """
     attempt = Attempts()
-    steps = {number: each.steps for number, each in sorted(ranks.items()) if each.steps is not None}
+    steps = {number: each.pace.steps for number, each in sorted(ranks.items()) if each.pace.steps is not None}
     compared = attempt.outcome(compare_ranks.__name__, compare_ranks, steps, job.size)
     known = None if isinstance(compared, Fault) else compared
-    lengths = {number: (each.total_steps, each.step_ms or 0.0) for number, each in ranks.items()}
+    lengths = {number: (each.pace.total_steps, each.pace.step_ms or 0.0) for number, each in ranks.items()}
     first = attempt.otherwise(min(ranks), first_shown, job, lengths, known)
     among = compared if isinstance(compared, Fault) else attempt.outcome(among_ranks.__name__, _judge_each, ranks, known)
     judged = _opened(ranks, among) if isinstance(among, Fault) else among
@@ -105,11 +105,11 @@ def _next_steps(
 ) -> dict[int, NextStep]:
     """What to type next of each rank; of one of which that cannot be told, what it tells alone."""
 
-    def following(number: int) -> NextStep:
+    def next_step(number: int) -> NextStep:
         diagnosis = judged[number].sections.diagnosis
         return after_all(number, ranks[number], diagnosis, compared, given=given, tried=tried.get(number))
 
-    return {number: attempt.otherwise(each.next_step, following, number) for number, each in ranks.items()}
+    return {number: attempt.otherwise(each.next_step, next_step, number) for number, each in ranks.items()}
 
 
 def _opened(ranks: Mapping[int, RankSummary], fault: Fault) -> dict[int, RankSummary]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.analyses.job.late_rank import RankComparison, Standing
+from slowstep.analyses.job.rank_steps import RankPace
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger_rows import unseen_row
 from slowstep.document.next_step import NextStep
@@ -53,8 +54,8 @@ def rank(**more: object) -> RankSummary:
         health=(),
         overhead={"us_per_step": None, "share": None},
     )
-    usual = {"steps": None, "total_steps": 100, "step_ms": None, "own_ms": None, "next_step": ALONE}
-    return RankSummary(sections=sections, **(usual | more))  # type: ignore[arg-type]
+    pace = RankPace(steps=None, total_steps=100, step_ms=None, own_ms=None)
+    return RankSummary(**({"sections": sections, "pace": pace, "next_step": ALONE} | more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
