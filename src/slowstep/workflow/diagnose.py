@@ -16,13 +16,11 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
-from slowstep.document.build import build
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
 from slowstep.document.recording_doubts import find_recording_doubts
-from slowstep.document.sections import ALONE
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -30,7 +28,7 @@ from slowstep.report.json import REPORT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import JudgedJob, ReadExperiment, judge_job
+from slowstep.workflow.judge_job import JudgedJob, ReadExperiment, judge_job, report_of
 from slowstep.workflow.judge_rank import RankSource, judge_rank
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.traces.named_paths import EXPECTED
@@ -139,13 +137,7 @@ def _step_ms(m: Measurements) -> float:
 
 def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> dict[int, dict[str, Any]]:
     faults = fault_rows({number: [*each.faults, *judged.faults] for number, each in judged.ranks.items()}, folder)
-
-    def report(number: int) -> dict[str, Any]:
-        shown, tried = judged.ranks[number].sections, judged.experiment if number == judged.first else None
-        next_step, others = judged.next_steps[number], judged.others.get(number, ALONE)
-        return dict(build(shown, next_step=next_step, ranks=others, experiment=tried, more_health=(*faults[number], *beside)))
-
-    return {number: report(number) for number in judged.ranks}
+    return {number: report_of(judged, number, (*faults[number], *beside)) for number in judged.ranks}
 
 
 def _experiment_of(folder: Path) -> ReadExperiment | None:

@@ -5,9 +5,10 @@ What may change it, in this order: the other ranks (`among_ranks`), an experimen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from slowstep.analyses.job.first_shown import first_shown
 from slowstep.analyses.job.job import Job
@@ -15,11 +16,13 @@ from slowstep.analyses.job.late_rank import RankComparison, compare_ranks
 from slowstep.diagnosis.among_ranks import among_ranks
 from slowstep.diagnosis.law import Diagnosis, opened_by
 from slowstep.diagnosis.tried import with_tried
+from slowstep.document.build import build
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary, rank_sections
-from slowstep.document.sections import ExperimentSection, RankSection, Sections
+from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.faults import Attempts, Fault
+from slowstep.findings import Finding
 from slowstep.workflow.next_command.after_all import after_all
 
 # What reads the experiment of a training with these sections: what it showed, and what to do after it. None where there is none.
@@ -39,6 +42,14 @@ class JudgedJob:
     others: Mapping[int, RankSection]  # empty where they could not be told of
     experiment: ExperimentSection | None
     faults: Sequence[Fault]  # errors of slowstep's own in all this: of every report
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """A report; of a trace `findings` are those of the report as they were diagnosed, which it has in words only."""
+
+    report: dict[str, Any]
+    findings: Sequence[Finding] = ()
 
 
 def judge_job(
@@ -68,6 +79,19 @@ def judge_job(
     judged[first], experiment, tried = _with_experiment(attempt, judged[first], read_experiment)
     next_steps = _next_steps(attempt, ranks, judged, known, given, {first: tried})
     return JudgedJob(first=first, ranks=judged, next_steps=next_steps, others=others, experiment=experiment, faults=attempt.faults)
+
+
+def report_of(judged: JudgedJob, number: int, more_health: Iterable[HealthRow]) -> dict[str, Any]:
+    """The report of one of the ranks. `more_health` is what was met besides, as errors of slowstep's own."""
+    return dict(
+        build(
+            judged.ranks[number].sections,
+            next_step=judged.next_steps[number],
+            ranks=judged.others.get(number, ALONE),
+            experiment=judged.experiment if number == judged.first else None,
+            more_health=more_health,
+        )
+    )
 
 
 def _judge_each(ranks: Mapping[int, RankSummary], compared: RankComparison | None) -> dict[int, RankSummary]:

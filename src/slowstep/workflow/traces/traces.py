@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -21,11 +21,10 @@ from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
-from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.rows import health_row
-from slowstep.document.sections import ALONE, Sections
+from slowstep.document.sections import Sections
 from slowstep.document.traced_run import traced_run
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
@@ -34,7 +33,7 @@ from slowstep.reason_words import sentence
 from slowstep.sources._source import HowRead
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import JudgedJob, judge_job
+from slowstep.workflow.judge_job import Examined, JudgedJob, judge_job, report_of
 from slowstep.workflow.judge_rank import RankSource, judge_rank
 from slowstep.workflow.next_command.after_trace import after_trace
 from slowstep.workflow.traces.find import FoundTrace, Skipped, each_process
@@ -62,7 +61,7 @@ def diagnose_traces(
     rank: int | None,
     asked: TraceRequest,
     how: HowRead,
-) -> dict[str, Any]:
+) -> Examined:
     """The report of one rank's trace, the others in its table; `given` are the paths at which the user said that they lie.
 
     Raises UnreadableInput where none can be read, BadUsage for a wrong rank.
@@ -84,16 +83,16 @@ def diagnose_traces(
         report_names=lambda _: {number: each.name for number, each in numbered.items()},
         left_out=[*map(health_row, find_clocks_apart(of_job)), *beside],
     )
-    return _report_of(judged, judged.first if rank is None else rank, attempt)
+    return _examined(judged, judged.first if rank is None else rank, attempt)
 
 
-def _report_of(judged: JudgedJob, number: int, attempt: Attempts) -> dict[str, Any]:
-    """The report of one of the ranks. Raises BadUsage for one that is none of them."""
+def _examined(judged: JudgedJob, number: int, attempt: Attempts) -> Examined:
+    """What is to be shown of one of the ranks. Raises BadUsage for one that is none of them."""
     if number not in judged.ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(judged.ranks)))}.")
     met = {each: [*one.faults, *judged.faults, *attempt.faults] for each, one in judged.ranks.items()}
-    shown, others_of = judged.ranks[number].sections, judged.others.get(number, ALONE)
-    return dict(build(shown, next_step=judged.next_steps[number], ranks=others_of, more_health=fault_rows(met, None)[number]))
+    report = report_of(judged, number, fault_rows(met, None)[number])
+    return Examined(report=report, findings=judged.ranks[number].sections.diagnosis.findings)
 
 
 def _each_by_itself(
