@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slowstep.command_words import analyze as analyze_again
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.record.launching.folder import as_typed
 from slowstep.record.launching.leftovers import remove_leftovers_of_starts
 from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.judge_job import Examined
-from slowstep.workflow.next_command.typed import analyze as analyze_again
 from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import is_going_on
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, find

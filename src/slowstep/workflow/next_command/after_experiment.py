@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from slowstep.command_words import explain, prove, run
 from slowstep.document.experiment_rows import ExperimentRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.proved import largest_proved
@@ -24,7 +25,7 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_about
-from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import budget_words, filled_in, or_explained, precision_words, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]
