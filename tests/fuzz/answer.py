@@ -21,7 +21,7 @@ from slowstep.sources._source import PLAIN, HowRead
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import examine
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.find import FoundTrace
 from slowstep.workflow.traces.parsed_traces import read_cached
@@ -43,14 +43,15 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
     """
     with measured_once():
         try:
-            report = analyze([path])
+            examined = examine([path])
         except SlowstepError as error:
             if str(error).strip():
                 raise Refused(str(error)) from None
             return [f"a {type(error).__name__} that says nothing"]
+        report = examined.report
         if "trace" in report["run"]:
             for exporter in exporters().values():
-                export(exporter, [path], report, folder / f"exported{exporter.suffix}", asked=TraceRequest(), how=PLAIN)
+                export(exporter, [path], examined, folder / f"exported{exporter.suffix}", asked=TraceRequest(), how=PLAIN)
     found = faults(report)
     # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
     found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]

@@ -28,7 +28,7 @@ from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.stages import STAGES
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import analyze, examine
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.find import find
 from slowstep.workflow.traces.trace_request import TraceRequest
@@ -134,13 +134,13 @@ def test_the_rule_finds_nothing_in_a_healthy_training_and_does_not_judge_one_wit
 def test_the_exporter_is_found_and_writes_but_over_nothing(place, tmp_path):
     place("slowstep.exporters.thing")
     recording = make_recording(tmp_path / "r", Training(steps=60, workers=1))
-    report = analyze([recording])
+    examined = examine([recording])
 
-    written = export(exporters()["thing"], [recording], report, tmp_path / "out", asked=TraceRequest(), how=PLAIN)
+    written = export(exporters()["thing"], [recording], examined, tmp_path / "out", asked=TraceRequest(), how=PLAIN)
 
-    assert written.read_text() == report["verdict"]["summary"] + "\n"
+    assert written.read_text() == examined.report["verdict"]["summary"] + "\n"
     with pytest.raises(UnwritableOutput, match="cannot be written: File exists"):
-        export(exporters()["thing"], [recording], report, tmp_path / "out", asked=TraceRequest(), how=PLAIN)
+        export(exporters()["thing"], [recording], examined, tmp_path / "out", asked=TraceRequest(), how=PLAIN)
 
 
 STEP_NS = 20_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -68,13 +68,19 @@ from slowstep.timeline.timeline import Place, Timeline
 
 
 def measure_recording(
-    timeline: Timeline, warmup: int | None = None, *, process: int | None = None, measure_capture: MeasureCapture | None = None
+    timeline: Timeline,
+    warmup: int | None = None,
+    *,
+    process: int | None = None,
+    measure_capture: MeasureCapture | None = None,
+    missing: Sequence[int] = (),
 ) -> Measurements:
-    """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained.
+    """Measure the training of one process, of that with most updates where none is named; `missing` are the ranks of its job that left no
+    recording. Raises NothingRecorded where nothing trained.
 
     An analysis that fails by a fault of its own takes only what needs it with it.
     """
-    analyses = RecordingAnalyses(timeline, warmup, process, measure_capture)
+    analyses = RecordingAnalyses(timeline, warmup, process, measure_capture, tuple(missing))
     # Whether anything trained is known at once, and whether a profiler captured some of it.
     _ = analyses.steps
     makers = MAKERS if not analyses.has_captured else {"captured": lambda analyses: analyses.captured, **MAKERS}
@@ -204,7 +210,7 @@ def _python_topic(found: RecordingAnalyses) -> PythonTopic:
 
 def _sharing_topic(found: RecordingAnalyses) -> Sharing:
     """What ranks share."""
-    return found.attempt(_sharing, found.timeline, found.trainer, found.steps, found.ledger, found.device)
+    return found.attempt(_sharing, found.timeline, found.trainer, found.steps, found.ledger, found.device, found.missing)
 
 
 # What measures each topic, in the order in which they are measured where all are.
@@ -305,8 +311,8 @@ def _files(gaps: TimedGaps | None, trainer: Trainer, stacks: Stacks) -> Files:
     return {**timed_files(gaps, trainer), **files_of(stacks, trainer.facts.script)}
 
 
-def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str) -> Sharing:
-    return find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device)
+def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str, missing: tuple[int, ...]) -> Sharing:
+    return find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device, missing=missing)
 
 
 def _garbage(timeline: Timeline, trainer: Trainer, steps: Steps, demand: Demand) -> Garbage:

@@ -45,9 +45,17 @@ MeasureCapture = Callable[[Capture], Measurements | None]
 class RecordingAnalyses:
     """The analyses of one training of a recording: what one finds is kept for the others that need it."""
 
-    def __init__(self, timeline: Timeline, warmup: int | None, process: int | None, measure_capture: MeasureCapture | None = None) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        warmup: int | None,
+        process: int | None,
+        measure_capture: MeasureCapture | None = None,
+        missing: tuple[int, ...] = (),
+    ) -> None:
         self.attempt = Attempts()
-        self.timeline, self._warmup, self._process, self._measure_capture = timeline, warmup, process, measure_capture
+        self.timeline, self.missing = timeline, missing
+        self._warmup, self._process, self._measure_capture = warmup, process, measure_capture
 
     @cached_property
     def first_trainer(self) -> Trainer:

@@ -18,7 +18,7 @@ from slowstep.report.json import dumps, show_and_write
 from slowstep.report.streams import print_line
 from slowstep.report.terminal import show
 from slowstep.sources._source import HowRead
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import examine
 from slowstep.workflow.export import export as export_by
 from slowstep.workflow.export import export_document, exporters
 from slowstep.workflow.given import Given
@@ -63,7 +63,8 @@ def _report_anew(given: Given, wanted: ReportRequest) -> None:
     paths, rank = list(given.paths), given.rank if wanted.rank is None else wanted.rank
     how = HowRead(memory_bytes=wanted.memory_bytes, most_events=events_within(wanted.memory_bytes))
     with progress_on(sys.stderr) as progress:
-        report = analyze(paths, warmup=wanted.warmup, rank=rank, asked=wanted.asked, how=replace(how, progress=progress))
+        examined = examine(paths, warmup=wanted.warmup, rank=rank, asked=wanted.asked, how=replace(how, progress=progress))
+    report = examined.report
     _say_which(report, () if given.chosen else given.paths)
     if given.is_benched:
         benched = analyze_words(str(given.paths[0]))
@@ -73,7 +74,7 @@ def _report_anew(given: Given, wanted: ReportRequest) -> None:
         # Last: what cannot be written costs nobody the report.
         exporter = exporters()[wanted.export]
         with progress_on(sys.stderr) as progress:
-            place = export_by(exporter, paths, report, wanted.export_to, asked=wanted.asked, how=replace(how, progress=progress))
+            place = export_by(exporter, paths, examined, wanted.export_to, asked=wanted.asked, how=replace(how, progress=progress))
         _say_written(place, wanted.json)
 
 

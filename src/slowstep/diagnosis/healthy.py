@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
+from slowstep.command_words import prove_levers
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP
 from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
@@ -38,7 +39,7 @@ from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 INPUT = ("read", "preprocess")
-MEASURE_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+MEASURE_INPUT = f"{prove_levers(MOCK_LOADER)} measures the most that faster input can gain"
 # Of input that no lever changes.
 REPEAT_ONE = "train on one batch that is repeated: how much faster that is, is the most that faster input can gain"
 MEASURE_INPUT_ALONE = f"{MEASURE_INPUT}, of one process trained alone"
@@ -204,7 +205,7 @@ def _of_queue(m: Measurements, queued: float) -> Doubt:
         return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), MOCK_LOADER)
     whose = "its own other threads and processes"
     if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous and is_made(m, threads(1)):
-        remedy = f"slowstep prove --levers {threads(1)} measures it"
+        remedy = f"{prove_levers(threads(1))} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)
 

@@ -119,6 +119,12 @@ def open_by_fault(stage: str | None, fault: Fault) -> Verdict:
     return undetermined(stage, HIDDEN_BY_FAULT(fault=fault.reason))
 
 
+def opened_by(diagnosis: Diagnosis, fault: Fault) -> Diagnosis:
+    """The diagnosis where something could not be done that might have changed a healthy verdict."""
+    verdict = diagnosis.verdict
+    return replace(diagnosis, verdict=open_by_fault(verdict.stage, fault)) if verdict.state == "healthy" else diagnosis
+
+
 def undetermined(stage: str | None, reason: Reason, scope: Reason | None = None) -> Verdict:
     """An open verdict, and why."""
     return Verdict(state="undetermined", stage=stage, healthy=None, rule=None, reason=reason, scope=scope)

@@ -7,7 +7,7 @@ are reported as they are, but none of them can tell whether it waits for that on
   `no trace here`);
 - a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict whether one is missing or
   not (`unseen_time.py`: `_in_sharing`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait
-  for that one (`beside_missing` of a recorded rank, `late_one_may_be_missing` of a traced one);
+  for that one (of a recorded rank it is measured, `m.sharing.missing`; of a traced one, `late_one_may_be_missing`);
 - a rank that waits for a late one is told that another may be later still (`later_one_may_be_missing`);
 - who sets the pace is said of the ranks that were compared (`among_compared`), and what overlapping collectives would gain assumes that
   the others are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_others`). A rank that is here without
@@ -26,9 +26,7 @@ from typing import Final
 
 from slowstep.analyses.job.job import Job
 from slowstep.analyses.job.late_rank import RankComparison
-from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
-from slowstep.diagnosis.unseen_time import OVERLAP_NOT_KNOWN
 from slowstep.findings import Fix, Verdict
 from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Wording
@@ -36,14 +34,8 @@ from slowstep.units import format_count
 
 # Ranks that a sentence names.
 NAMED: Final = 8
-SEE_WHY: Final = "see why it is not recorded"
 OTHERS_IN_TIME: Final = "no other rank became late"
 
-LATE_ONE_NOT_RECORDED: Final = Wording(
-    "late-one-not-recorded",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
-    "which left no recording, is not seen; {remedy}",
-)
 LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "late-one-may-be-missing",
     "{share:share} of the time is {stage:stage}, and whether this rank waits for any of {others:count other rank} that "
@@ -74,16 +66,6 @@ RANKS_ELSEWHERE: Final = HealthKind(
     "ranks-elsewhere", "info", "they run on other machines or under launchers of their own, and are recorded there"
 )
 RANKS_COMPARED: Final = Wording("ranks-compared", "of the {seen} of {size} ranks that could be compared, ")
-
-
-def beside_missing(diagnosis: Diagnosis, missing: Sequence[int]) -> Diagnosis:
-    """The diagnosis of a recorded rank whose job lacks the ranks `missing`."""
-    verdict = diagnosis.verdict
-    if not missing or verdict.reason is None or verdict.reason.wording is not OVERLAP_NOT_KNOWN:
-        return diagnosis
-    named = ", ".join(map(str, missing))
-    reason = LATE_ONE_NOT_RECORDED(share=verdict.reason.values["share"], missing=named, remedy=SEE_WHY)
-    return replace(diagnosis, verdict=replace(verdict, reason=reason), change=SEE_WHY)
 
 
 def late_one_may_be_missing(verdict: Verdict, compared: RankComparison) -> Verdict:

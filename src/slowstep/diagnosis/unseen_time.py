@@ -26,6 +26,7 @@ NAME_BETWEEN = (
     "name it: with slowstep.span(NAME, stage='compute') around what is the model's work (updates by hand, losses), "
     "stage='preprocess' around what makes its input (an environment)"
 )
+SEE_WHY = "see why it is not recorded"
 # Elements: written for all tensors of up to so many at once, an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to
 # 1.3, noise 0.5 to 2.1; of larger ones not much less than the loop at best (torch 2.13 on a processor, one thread).
 SMALL_TENSOR = 16_384
@@ -57,6 +58,11 @@ OVERLAP_NOT_KNOWN = Wording(
     "overlap-not-known",
     "{share:share} of the time goes into sharing gradients and waiting for other ranks; how much of it could overlap with compute is "
     "not known; {remedy}",
+)
+LATE_ONE_NOT_RECORDED = Wording(
+    "late-one-not-recorded",
+    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
+    "which left no recording, is not seen; {remedy}",
 )
 BEFORE_UPDATE = Wording(
     "before-update",
@@ -120,6 +126,8 @@ def _in_sharing(m: Measurements) -> Doubt | None:
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
+    if shared >= HEALTHY_SHARING and m.sharing.missing:
+        return by_hand(LATE_ONE_NOT_RECORDED, SEE_WHY, share=shared, missing=", ".join(map(str, m.sharing.missing)))
     if shared >= HEALTHY_SHARING:
         how = m.training.words.write({Remedy.ACCUMULATE: ...})
         advice = f"try fewer, larger exchanges: accumulate gradients{how and f', {how}'}"

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, cast
 
-from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
-from slowstep.document.finding_rows import FindingRow, HealthRow, VerdictRow
+from slowstep.document.finding_rows import HealthRow
+from slowstep.document.next_step import NOTHING_NEXT, NextStep
 from slowstep.document.report import SCHEMA, Report
 from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.run_rows import Run
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.document.words import verdict_row
-from slowstep.reasons import Reason, Wording
-
-GAIN_MEASURED = Wording(
-    "gain-measured",
-    "what fixing {rule} would gain could not be predicted ({whole}{share:share} of the time); "
-    "the experiment measured {value:ratio} ({low:ratio} to {high:ratio})",
-)
 
 
 def build(
     sections: Sections,
     *,
+    next_step: NextStep = NOTHING_NEXT,
     ranks: RankSection = ALONE,
     experiment: ExperimentSection | None = None,
     more_health: Iterable[HealthRow] = (),
@@ -35,11 +29,11 @@ def build(
     diagnosis = sections.diagnosis
     report: Report = {
         "schema": SCHEMA,
-        "run": _run(sections, ranks, experiment),
+        "run": _run(sections, next_step, ranks, experiment),
         "throughput": sections.throughput,
         "ledger": list(sections.ledger),
-        "verdict": _verdict(diagnosis, experiment),
-        "findings": _findings([finding_row(finding) for finding in diagnosis.findings], experiment),
+        "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
+        "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": next_row(diagnosis),
         "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
         "health": [*sections.health, *ranks.health, *(() if experiment is None else experiment.health), *more_health],
@@ -53,18 +47,18 @@ def build(
     return report
 
 
-def _run(sections: Sections, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
+def _run(sections: Sections, next_step: NextStep, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
     row: dict[str, Any] = {**sections.run, **ranks.run}
     if notes := [*_first_notes(sections.diagnosis), *sections.run.get("notes", ()), *ranks.notes]:
         row["notes"] = notes
     if experiment is not None:
         row["experiment"] = experiment.facts
-    if sections.next_step.command is not None:
-        row["next_command"] = sections.next_step.command
-    if sections.next_step.in_python:
+    if next_step.command is not None:
+        row["next_command"] = next_step.command
+    if next_step.in_python:
         row["next_in_python"] = True
-    if sections.next_step.first is not None:
-        row["before_next"] = sections.next_step.first
+    if next_step.first is not None:
+        row["before_next"] = next_step.first
     return cast(Run, row)
 
 
@@ -76,30 +70,3 @@ def _first_notes(diagnosis: Diagnosis) -> Iterator[str]:
     for finding in diagnosis.findings:
         if finding.outside:
             yield f"{finding.title} ({finding.fixes[0].text})"
-
-
-def _verdict(diagnosis: Diagnosis, experiment: ExperimentSection | None) -> VerdictRow:
-    verdict = diagnosis.verdict
-    if experiment is not None and experiment.proof is not None and verdict.state == "healthy":
-        verdict = replace(verdict, reason=experiment.proof)
-    if experiment is not None and verdict.reason is not None and verdict.reason.code == GAIN_NOT_KNOWN.code:
-        verdict = replace(verdict, reason=_once_tried(verdict.reason, experiment))
-    return verdict_row(verdict, diagnosis.findings)
-
-
-def _once_tried(unknown: Reason, experiment: ExperimentSection) -> Reason:
-    """Why the verdict is open where only an experiment tells: that it is to be tried, unless it was."""
-    values = unknown.values
-    measured = experiment.measured.get(str(values["rule"]))
-    if measured is None:
-        return unknown
-    return GAIN_MEASURED(rule=values["rule"], whole=values["whole"], share=values["share"], **measured)
-
-
-def _findings(rows: list[FindingRow], experiment: ExperimentSection | None) -> list[FindingRow]:
-    """The measured gain of a finding is that of its first fix, tried as such."""
-    measured = {} if experiment is None else experiment.measured
-    for row in rows:
-        if row["rule"] in measured:
-            row["gain"]["measured"] = measured[row["rule"]]
-    return rows

@@ -7,8 +7,8 @@ from typing import Final
 
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.steps.captures import Capture
+from slowstep.command_words import analyze
 from slowstep.document.run_rows import CaptureFacts
-from slowstep.harmless import for_shell
 from slowstep.health import Health, HealthKind
 from slowstep.units import format_count, format_share
 
@@ -30,8 +30,7 @@ def capture_note(folder: Path, captured: CapturedWindow, m: Measurements) -> str
     """What was captured, and how to look at it."""
     busy = "" if m.device.busy_share is None else f", the device busy {format_share(m.device.busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
-    path = for_shell([str(_file(folder, captured.capture))])
-    return f"steps {captured.steps} were captured by {captured.capture.profiler} ({seen}{busy}): slowstep analyze {path}"
+    return f"steps {captured.steps} were captured by {captured.capture.profiler} ({seen}{busy}): {analyze(_file(folder, captured.capture))}"
 
 
 def _file(folder: Path, capture: Capture) -> Path:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
-from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, HeldBack, IntervalRow, OutcomeRow, StartRow
-from slowstep.document.finding_rows import MeasuredRow
 from slowstep.document.proved import outcome_row
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
+from slowstep.findings import MeasuredGain
 from slowstep.health import Health, HealthKind
 from slowstep.prove.arm_levers import LOADED, STOLEN
 from slowstep.prove.choose import Choice, Untried
@@ -37,14 +38,13 @@ from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.reason_words import sentence
-from slowstep.reasons import Reason, Wording
+from slowstep.reasons import Reason
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
 from slowstep.record.writing.format import LEVER_GIVEN_UP
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
-PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
 EXPERIMENT_NOT_TRUSTWORTHY: Final = HealthKind(
     "experiment-not-trustworthy",
     "error",
@@ -114,8 +114,7 @@ def experiment_section(experiment: Experiment, recorded: Recorded | None, diagno
     return ExperimentSection(
         facts=_facts(experiment, recorded, results) | {"outcome": _outcome(experiment, rows, results)},
         rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
-        measured=dict(filter(None, (_measured(row, findings) for row in rows))),
-        proof=_largest_proof(rows),
+        tried=Tried(measured=dict(filter(None, (_measured(row, findings) for row in rows))), proved=tuple(_proved(rows))),
         health=tuple(map(health_row, _doubts(experiment, results))),
         options=_options(experiment, rows),
     )
@@ -266,8 +265,8 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
     return {"value": gain["predicted"], "low": gain["low"], "high": gain["high"]}
 
 
-def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredRow] | None:
-    """The measured gain of a finding is that of its first fix, tried as such."""
+def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredGain] | None:
+    """What a row measured of the first fix of a finding, tried as such, and whose that is."""
     gain, rule = row["gain"], row["rule"]
     if row["role"] != "fix" or rule is None or rule not in findings:
         return None
@@ -275,20 +274,14 @@ def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, Mea
         return None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return None
-    return rule, {"value": gain["value"], "low": gain["low"], "high": gain["high"]}
+    return rule, MeasuredGain(value=gain["value"], low=gain["low"], high=gain["high"])
 
 
-def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
-    """What is to be said of a training in which no rule saw a bottleneck where a finding's fix gains as much as one; else None.
-
-    Rules predict nothing of advice, whose levers are tried all the same.
-    """
-    proved = [row for row in rows if row["role"] == "fix" and row["verdict"] == GainVerdict.PROVED]
-    gains = [(row["gain"]["value"], row["rule"]) for row in proved if row["gain"]]
-    value, rule = max(gains, default=(0.0, None))
-    if value < BOTTLENECK_PREDICTED:
-        return None
-    return PROVED_UNPREDICTED(rule=rule)
+def _proved(rows: Iterable[ExperimentRow]) -> Iterator[tuple[float, str]]:
+    """The gains that were proved of findings' fixes, and whose they are."""
+    for row in rows:
+        if row["role"] == "fix" and row["verdict"] == GainVerdict.PROVED and row["gain"] and row["rule"] is not None:
+            yield row["gain"]["value"], row["rule"]
 
 
 def _facts(experiment: Experiment, recorded: Recorded | None, results: ExperimentResults | None) -> ExperimentFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,3 +19,6 @@ class NextStep:
     starts_script: bool = False
     in_python: bool = False
     folder: str | None = None
+
+
+NOTHING_NEXT: Final = NextStep()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from slowstep.analyses.job.job import Job, Rank
 from slowstep.analyses.job.late_rank import STEPS_AT_LEAST, RankComparison
-from slowstep.analyses.job.rank_steps import RankSteps
+from slowstep.analyses.job.rank_steps import RankPace
 from slowstep.diagnosis.among_ranks import pace
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import find_absences
 from slowstep.document.finding_rows import HealthRow
+from slowstep.document.next_step import NextStep
 from slowstep.document.rows import health_row
 from slowstep.document.run_rows import RankRow
 from slowstep.document.sections import RankSection, Sections
@@ -42,10 +45,10 @@ class RankSummary:
     """What is kept of a rank once it has been measured and judged: its measurements are let go of before the next rank is read."""
 
     sections: Sections
-    steps: RankSteps | None  # None where they cannot be held against other ranks'
-    total_steps: int
-    step_ms: float | None  # mean length of a step
-    own_ms: float | None  # a step without what is shared with other ranks; None where that was not seen
+    pace: RankPace
+    next_step: NextStep  # by what was measured of it alone
+    following: Callable[[Diagnosis], NextStep] | None = None  # the same by another diagnosis, where that would be another one
+    other_launcher: Path | None = None  # left the recording of other ranks, which tells more where this one's verdict is open
     health: tuple[HealthRow, ...] = ()  # of this rank's report alone
     faults: Sequence[Fault] = ()  # errors of slowstep's own with this rank
 
@@ -97,8 +100,8 @@ def _row(rank: Rank, summary: RankSummary | None, reports: Mapping[int, str]) ->
     known = {
         "steps": sections.run["steps"],
         "samples_per_s": sections.throughput["samples_per_s"],
-        "step_ms": summary.step_ms,
-        "own_ms": summary.own_ms,
+        "step_ms": summary.pace.step_ms,
+        "own_ms": summary.pace.own_ms,
         "stages": [{"stage": stage, "share": share} for share, stage in largest],
         "state": verdict.state,
         "rule": verdict.rule,
@@ -130,7 +133,8 @@ def _notes(job: Job, ranks: Mapping[int, RankSummary], compared: RankComparison 
 
 def _share_something(ranks: Mapping[int, RankSummary]) -> bool:
     """Whether ranks that share something were traced for long enough to be held against each other."""
-    steps = [each.steps for each in ranks.values() if each.steps is not None and len(each.steps.own_ns) >= STEPS_AT_LEAST]
+    told = (each.pace.steps for each in ranks.values())
+    steps = [each for each in told if each is not None and len(each.own_ns) >= STEPS_AT_LEAST]
     return len(steps) > 1 and any(each.shared_ns.any() for each in steps)
 
 

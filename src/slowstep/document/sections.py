@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from slowstep.diagnosis.law import Diagnosis, open_by_fault
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
-from slowstep.document.finding_rows import HealthRow, MeasuredRow
+from slowstep.document.finding_rows import HealthRow
 from slowstep.document.ledger_rows import LedgerRow
-from slowstep.document.next_step import NextStep
 from slowstep.document.pipeline import PipelineRow
 from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput
-from slowstep.faults import Fault
-from slowstep.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,19 +26,7 @@ class Sections:
     diagnosis: Diagnosis
     health: tuple[HealthRow, ...]
     overhead: Overhead
-    next_step: NextStep = field(default_factory=NextStep)
     pipeline: PipelineRow | None = None
-
-    def with_diagnosis(self, diagnosis: Diagnosis) -> Self:
-        """The same with another diagnosis."""
-        return replace(self, diagnosis=diagnosis)
-
-    def opened_by(self, fault: Fault) -> Self:
-        """The same where something could not be done that might have changed a healthy verdict."""
-        verdict = self.diagnosis.verdict
-        if verdict.state != "healthy":
-            return self
-        return self.with_diagnosis(replace(self.diagnosis, verdict=open_by_fault(verdict.stage, fault)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +43,12 @@ ALONE: Final = RankSection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentSection:
-    """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `proof` is the verdict's reason, where it
-    proved what no rule predicted; `options` are the words that ask for the same levers again.
+    """What an experiment showed. `tried` is what that changes in the diagnosis; `options` are the words that ask for the same levers
+    again.
     """
 
     facts: ExperimentFacts
     rows: Sequence[ExperimentRow]
-    measured: Mapping[str, MeasuredRow]
-    proof: Reason | None
+    tried: Tried
     health: tuple[HealthRow, ...]
     options: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slowstep.close_names import close_names
+from slowstep.command_words import explain
 from slowstep.errors import BadUsage
 from slowstep.record.experiment.implementations import find_lever
 from slowstep.record.experiment.lever import Lever, LeverSpec
@@ -20,16 +21,16 @@ def check(spec: LeverSpec, levers: Mapping[str, Lever], *, filled_in: frozenset[
     if lever is None:
         raise BadUsage(f"no lever is called {spec.name!r}. {_hint(spec.name, levers)}")
     if spec.value is None and lever.takes and not lever.takes_optional and spec.name not in filled_in:
-        raise BadUsage(f"lever {spec.name} needs a value: {spec.name}={lever.takes}. See: slowstep explain {spec.name}")
+        raise BadUsage(f"lever {spec.name} needs a value: {spec.name}={lever.takes}. See: {explain(spec.name)}")
     if spec.value is not None and lever.takes is None:
-        raise BadUsage(f"lever {spec.name} takes no value, and {spec.value!r} was given. See: slowstep explain {spec.name}")
+        raise BadUsage(f"lever {spec.name} takes no value, and {spec.value!r} was given. See: {explain(spec.name)}")
     if spec.every > 1 and not lever.every:
-        raise BadUsage(f"lever {spec.name} is on or off: every={spec.every} means nothing to it. See: slowstep explain {spec.name}")
+        raise BadUsage(f"lever {spec.name} is on or off: every={spec.every} means nothing to it. See: {explain(spec.name)}")
     if spec.value is not None and lever.read is not None:
         try:
             lever.read(spec)
         except ValueError as error:
-            raise BadUsage(f"lever {spec}: {error}. See: slowstep explain {spec.name}") from error
+            raise BadUsage(f"lever {spec}: {error}. See: {explain(spec.name)}") from error
 
 
 def _hint(name: str, levers: Mapping[str, Lever]) -> str:

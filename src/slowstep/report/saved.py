@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.command_words import analyze
 from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import as_typed
 from slowstep.report.left_out import LeftOut
@@ -32,8 +33,8 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
         _labelled(canvas, "Report of", path, "")
         return
     _labelled(canvas, "Saved", path, "")
-    verbose = " --verbose" if missing else ""
-    command = f"{prompt}slowstep analyze{verbose}{_rank(run)} {path}"
+    verbose = ("--verbose",) if missing else ()
+    command = f"{prompt}{analyze(*verbose, *_rank(run), as_typed(recording))}"
     # A command is left whole, to be copied.
     canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
 
@@ -44,10 +45,10 @@ def draw_kept(canvas: Canvas, folder: str | None, *, cells: int = _LABEL_CELLS) 
         canvas.prose(for_shell([as_typed(folder)]), label="Saved".ljust(cells), label_style="dim")
 
 
-def _rank(run: Mapping[str, Any]) -> str:
+def _rank(run: Mapping[str, Any]) -> tuple[str, ...]:
     """The option that shows the same one of several ranks."""
     rank = run.get("rank")
-    return "" if rank is None or len(run.get("rank_rows") or ()) < 2 else f" --rank {rank}"
+    return () if rank is None or len(run.get("rank_rows") or ()) < 2 else ("--rank", str(rank))
 
 
 def _labelled(canvas: Canvas, label: str, text: str, style: str) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slowstep.command_words import analyze as analyze_again
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.record.launching.folder import as_typed
 from slowstep.record.launching.leftovers import remove_leftovers_of_starts
 from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.next_command.typed import analyze as analyze_again
+from slowstep.workflow.judge_job import Examined
 from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import is_going_on
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, find
@@ -28,7 +29,19 @@ def analyze(
     asked: TraceRequest | None = None,
     how: HowRead = PLAIN,
 ) -> dict[str, Any]:
-    """The report of a recording, or of the rank to be shown first of all traces at the paths.
+    """The report of what lies at the paths, as `examine` makes it."""
+    return examine(paths, warmup=warmup, rank=rank, asked=asked, how=how).report
+
+
+def examine(
+    paths: Sequence[Path],
+    *,
+    warmup: int | None = None,
+    rank: int | None = None,
+    asked: TraceRequest | None = None,
+    how: HowRead = PLAIN,
+) -> Examined:
+    """What is to be told of a recording, or of the rank to be shown first of all traces at the paths.
 
     Raises UnreadableInput where nothing can be read, NothingRecorded where nothing trained, BadUsage for options that do not fit.
     """
@@ -40,7 +53,7 @@ def analyze(
     _refuse_several(found)
     _refuse_options_of_traces(asked, how)
     try:
-        return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
+        return Examined(report=diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped)))
     except NothingRecorded as error:
         if is_going_on(found[0].path):
             raise _not_yet(found[0].path) from error

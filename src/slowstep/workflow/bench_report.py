@@ -49,9 +49,8 @@ def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
         diagnosis=Diagnosis(findings=(), not_judged=(), verdict=_OPEN, next=None),
         health=(),
         overhead={"us_per_step": None, "share": None},
-        next_step=following,
     )
-    return build(sections, bench=_section(found, measured, asked, following))
+    return build(sections, next_step=following, bench=_section(found, measured, asked, following))
 
 
 def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest, following: NextStep) -> BenchRow:

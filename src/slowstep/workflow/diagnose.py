@@ -9,37 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.analyses.job.job import Job, Rank
-from slowstep.analyses.job.rank_steps import own_work_ms, recorded_steps
+from slowstep.analyses.job.rank_steps import RankPace, own_work_ms, recorded_steps
 from slowstep.analyses.job.recorded_job import recorded_job
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
-from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.missing_ranks import beside_missing
-from slowstep.document.build import build
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
-from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
 from slowstep.document.recording_doubts import find_recording_doubts
-from slowstep.document.sections import ALONE, ExperimentSection, Sections
-from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
-from slowstep.faults import Attempts, Fault, release_frames
+from slowstep.faults import Attempts, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.report.json import REPORT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import JudgedJob, judge_job
-from slowstep.workflow.next_command.after_fault import after_fault
-from slowstep.workflow.next_command.after_ranks import after_launcher
+from slowstep.workflow.judge_job import JudgedJob, ReadExperiment, judge_job, report_of
+from slowstep.workflow.judge_rank import RankSource, judge_rank
 from slowstep.workflow.next_command.after_recording import after_recording
-from slowstep.workflow.next_command.typed import from_its_folder
 from slowstep.workflow.traces.named_paths import EXPECTED
 
 FEWEST_BESIDE_OTHERS = 3
@@ -74,7 +65,13 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     outline = recording.outline()
     job = recorded_job(outline, folder)
     ranks = _each_by_itself(recording, outline, job, warmup)
-    judged = judge_job(job, ranks, given=[folder], report_names=lambda first: {number: file_name(number, first) for number in ranks})
+    judged = judge_job(
+        job,
+        ranks,
+        given=[folder],
+        report_names=lambda first: {number: file_name(number, first) for number in ranks},
+        read_experiment=_experiment_of(folder),
+    )
     return Diagnosed(first=judged.first, reports=_reports(folder, judged, beside))
 
 
@@ -95,25 +92,38 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
     if not found:
         raise NothingRecorded(with_failure(outline.run, refused[0])) if refused else _nothing(recording.timeline())
     # Beside others, what has hardly begun is no training to compare with.
-    return {number: each for number, each in found.items() if each.total_steps >= FEWEST_BESIDE_OTHERS} or found
+    return {number: each for number, each in found.items() if each.pace.total_steps >= FEWEST_BESIDE_OTHERS} or found
 
 
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
-    """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
+    """What one training tells by itself."""
     warmup = timeline.run.warmup if warmup is None else warmup
-    m = measure_recording(timeline, warmup, process=rank.process, measure_capture=partial(_measure_capture, rank.path)).settle()
+    missing = () if rank.rank is None else job.missing
+    capture = partial(_measure_capture, rank.path)
+    m = measure_recording(timeline, warmup, process=rank.process, measure_capture=capture, missing=missing).settle()
     attempt = Attempts()
-    diagnosis = diagnose(m)
-    attempt.faults += [*m.faults, *diagnosis.faults]
-    diagnosis = beside_missing(diagnosis, () if rank.rank is None else job.missing)
-    return RankSummary(
-        sections=_sections(rank.path, timeline, job, m, diagnosis, attempt),
+    source = RankSource(
+        path=rank.path,
+        health=lambda: (*timeline.health, *attempt.otherwise([], find_recording_doubts, m)),
+        run=lambda: recorded_run(rank.path, timeline, m, attempt),
+        next_step=lambda diagnosis: after_recording(rank.path, timeline, m, diagnosis),
+        pace=lambda _: _pace(m, rank, attempt),
+    )
+    alone = judge_rank(m, source, attempt)
+    is_open = job.is_several and alone.sections.diagnosis.verdict.state == "undetermined"
+    return replace(
+        alone,
+        other_launcher=attempt.otherwise(None, find_other_launcher, rank.path, m) if is_open else None,
+        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
+    )
+
+
+def _pace(m: Measurements, rank: Rank, attempt: Attempts) -> RankPace:
+    return RankPace(
         steps=attempt.otherwise(None, recorded_steps, m),
         total_steps=attempt.otherwise(rank.steps, _total_steps, m),
         step_ms=attempt.otherwise(None, _step_ms, m),
         own_ms=attempt.otherwise(None, own_work_ms, m),
-        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
-        faults=attempt.faults,
     )
 
 
@@ -125,44 +135,19 @@ def _step_ms(m: Measurements) -> float:
     return float(m.step_ns.mean()) / 1e6
 
 
-def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
-    """The sections of one training."""
-    health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
-    sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
-    if diagnosis.by_fault:
-        next_step = after_fault(folder)
-    else:
-        next_step = attempt.otherwise(NextStep(), after_recording, folder, timeline, m, diagnosis)
-    sections = replace(sections, next_step=next_step)
-    is_open = job.is_several and sections.diagnosis.verdict.state == "undetermined"
-    other = attempt.otherwise(None, find_other_launcher, folder, m) if is_open else None
-    return sections if other is None else replace(sections, next_step=after_launcher(other))
-
-
 def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> dict[int, dict[str, Any]]:
-    attempt = Attempts()
-    sections = {number: each.sections for number, each in judged.ranks.items()}
-    sections[judged.first], experiment = _with_experiment(sections[judged.first], folder, attempt)
-    faults = fault_rows({number: [*each.faults, *judged.faults, *attempt.faults] for number, each in judged.ranks.items()}, folder)
-
-    def report(number: int) -> dict[str, Any]:
-        more_health = (*faults[number], *beside)
-        tried = experiment if number == judged.first else None
-        typed = replace(sections[number], next_step=from_its_folder(sections[number].next_step))
-        return dict(build(typed, ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
-
-    return {number: report(number) for number in sections}
+    faults = fault_rows({number: [*each.faults, *judged.faults] for number, each in judged.ranks.items()}, folder)
+    return {number: report_of(judged, number, (*faults[number], *beside)) for number in judged.ranks}
 
 
-def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tuple[Sections, ExperimentSection | None]:
-    """With what to do after the experiment in the recording's folder, and what that showed; None where there is none."""
+def _experiment_of(folder: Path) -> ReadExperiment | None:
+    """What reads the experiment in the recording's folder; None where there is none."""
     if not (folder / EXPERIMENT_FILE).exists():
-        return sections, None
+        return None
     # Imported here: most recordings hold no experiment.
     from slowstep.workflow.experiments import join_experiment
 
-    joined = attempt.outcome(join_experiment.__name__, join_experiment, sections, folder)
-    return (sections.opened_by(joined), None) if isinstance(joined, Fault) else joined
+    return partial(join_experiment, folder)
 
 
 def _measure_capture(folder: Path, capture: Capture) -> Measurements | None:

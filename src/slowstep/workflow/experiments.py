@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from slowstep.document.experiment import experiment_section
+from slowstep.document.next_step import NextStep
 from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection, Sections
 from slowstep.prove.experiment import load
@@ -13,14 +13,14 @@ from slowstep.prove.recorded import read_experiment
 from slowstep.workflow.next_command.after_experiment import ReportDict, after_experiment
 
 
-def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, ExperimentSection | None]:
-    """What the experiment shows, None where there is none, and the sections with what to do after it.
+def join_experiment(folder: Path, sections: Sections) -> tuple[ExperimentSection, NextStep] | None:
+    """What the experiment of a training with these sections shows, and what to do after it; None where there is none.
 
     Raises UnreadableInput where it is damaged.
     """
     experiment = load(folder)
     if experiment is None:
-        return sections, None
+        return None
     run: ReportDict = {**sections.run}
     recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=run.get("cores"))
     section = experiment_section(experiment, recorded, sections.diagnosis)
@@ -30,5 +30,4 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
         "findings": [finding_row(finding) for finding in sections.diagnosis.findings],
         "experiments": section.rows,
     }
-    step = after_experiment(told, section.options, experiment.kept)
-    return replace(sections, next_step=replace(step, folder=sections.next_step.folder)), section
+    return section, after_experiment(told, section.options, experiment.kept)

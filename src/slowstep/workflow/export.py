@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._measured_tables import measured_tables
+from slowstep.findings import Finding
 from slowstep.registry import discover
 from slowstep.sources._source import HowRead
+from slowstep.workflow.judge_job import Examined
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
 from slowstep.workflow.traces.parsed_traces import read_cached
 from slowstep.workflow.traces.trace_request import TraceRequest
@@ -28,12 +29,12 @@ def exporters() -> dict[str, Exporter]:
 
 
 def export(
-    exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: TraceRequest, how: HowRead
+    exporter: Exporter, paths: Sequence[Path], examined: Examined, target: Path | None, *, asked: TraceRequest, how: HowRead
 ) -> Path:
     """Write the report, or the trace or recording that it is of, found at the paths; returns where. Raises UnwritableOutput."""
+    report, run = examined.report, examined.report["run"]
     if exporter.write_document is not None:
         return export_document(exporter, paths[0], report, target)
-    run = report["run"]
     found = next((each for each in each_process(find(paths)[0]) if _is_of(run, each)), None)
     if found is None:
         raise BadUsage(f"--export {exporter.name}: {run.get('recording')} is no longer there.")
@@ -41,7 +42,7 @@ def export(
     if found.source.name == RECORDING:
         _export_recording(exporter, place, found, report, how)
     else:
-        _export_trace(exporter, place, found, report, asked, how)
+        _export_trace(exporter, place, found, examined.findings, asked, how)
     return place
 
 
@@ -65,15 +66,15 @@ def _is_of(run: dict[str, Any], found: FoundTrace) -> bool:
     return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
-def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], asked: TraceRequest, how: HowRead) -> None:
+def _export_trace(
+    exporter: Exporter, place: Path, found: FoundTrace, findings: Sequence[Finding], asked: TraceRequest, how: HowRead
+) -> None:
     if exporter.write_trace is None:
         raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
     timeline = read_cached(found, how)
+    # Once more: what was measured for the report is let go of before the next rank is read.
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
-    # The report has them in words, and in its order.
-    findings = {finding.rule: finding for finding in diagnose(m).findings}
-    in_order = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
-    exporter.write_trace(place, timeline, measured_tables(m), in_order)
+    exporter.write_trace(place, timeline, measured_tables(m), findings)
 
 
 def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: HowRead) -> None:

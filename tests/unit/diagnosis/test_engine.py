@@ -14,8 +14,9 @@ from made_topics import with_topics
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.law import RULE_NOT_JUDGED, Diagnosis
+from slowstep.diagnosis.law import RULE_NOT_JUDGED, Diagnosis, opened_by
 from slowstep.diagnosis.rule import Answer, Judged
+from slowstep.faults import Fault
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.parts import NOT_ATTRIBUTED, Part, PartKind
 from slowstep.reasons import Wording
@@ -289,3 +290,16 @@ def test_other_trainings_leave_a_verdict_open_where_they_are_not_listed(listed: 
 
     assert reason is not None
     assert reason.code == code
+
+
+def test_a_fault_beside_the_judging_opens_a_healthy_verdict_and_no_other() -> None:
+    fault = Fault("comparing ranks", ValueError("no"))
+    healthy = diagnose(trained("recording"))
+
+    opened = opened_by(healthy, fault)
+
+    assert healthy.verdict.state == "healthy"
+    assert opened.verdict.state == "undetermined"
+    assert opened.verdict.reason is not None
+    assert opened.verdict.reason.holds(fault.reason)
+    assert opened_by(opened, Fault("another", ValueError("no"))) is opened

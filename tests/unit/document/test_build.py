@@ -7,22 +7,20 @@ from typing import Any
 
 import pytest
 
-from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.tried import Tried
 from slowstep.document.build import build
 from slowstep.document.ledger_rows import unseen_row
 from slowstep.document.next_step import NextStep
 from slowstep.document.sections import ExperimentSection, RankSection, Sections
 from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.document.validity import faults
-from slowstep.faults import Fault
-from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.findings import Evidence, Finding, Fix, Gain, MeasuredGain, Verdict
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 WORTH_NOTHING = Wording("nothing-found", "nothing worth 10 % was found")
-PROVED = Wording("proved", "the experiment proved one")
-NOT_KNOWN = Wording("not-known", "it is not known")
 HEALTHY = Verdict(state="healthy", stage="compute", healthy=True, rule=None, reason=WORTH_NOTHING())
 PRINTING = Part("output", PartKind.FUNCTION, "print")
 FINDING = Finding(
@@ -62,7 +60,7 @@ def an_experiment(**changes: Any) -> ExperimentSection:
     sandbox = {"kind": "overlay", "claims": "no file changed", "warnings": [], "write_ratio": None}
     facts: Any = dict.fromkeys(("seed", "steps_per_block", "reached", "took_s", "exit_code", "trustworthy", "distrust", "foreign_share"))
     facts |= {"precision": 0.05, "budget_s": 60.0, "ended_by": "budget", "sandbox": sandbox}
-    return ExperimentSection(**({"facts": facts, "rows": (), "measured": {}, "proof": None, "health": (row("tried"),)} | changes))
+    return ExperimentSection(**({"facts": facts, "rows": (), "tried": Tried(), "health": (row("tried"),)} | changes))
 
 
 def test_a_training_alone_has_a_valid_report_of_its_own_sections(sections):
@@ -86,65 +84,37 @@ def test_what_is_known_of_ranks_stands_beside_a_trainings_own(sections):
     assert [each["name"] for each in report["health"]] == ["own", "missing-ranks", "internal-error"]
 
 
-def test_a_measured_gain_stands_beside_the_predicted_one_of_its_rule(sections):
-    measured = {"value": 1.2, "low": 1.1, "high": 1.3}
-
-    report = build(sections, experiment=an_experiment(measured={"chatty-logging": measured}))
+def test_what_an_experiment_showed_stands_beside_what_was_diagnosed(sections):
+    report = build(sections, experiment=an_experiment())
 
     assert faults(report) == []
-    assert report["findings"][0]["gain"]["measured"] == measured
-    assert report["findings"][0]["gain"]["predicted"] == 1.05
     assert report["run"]["experiment"]["ended_by"] == "budget"
     assert [each["name"] for each in report["health"]] == ["own", "tried"]
-
-
-def test_what_an_experiment_proved_is_said_of_a_training_in_which_no_rule_saw_it(sections):
-    proof = an_experiment(proof=PROVED())
-    open_verdict = replace(HEALTHY, state="undetermined", healthy=None, reason=NOT_KNOWN())
-
-    healthy = build(sections, experiment=proof)
-    undetermined = build(sections.with_diagnosis(replace(sections.diagnosis, verdict=open_verdict)), experiment=proof)
-
-    assert (healthy["verdict"]["state"], healthy["verdict"]["code"]) == ("healthy", "proved")
-    assert (undetermined["verdict"]["state"], undetermined["verdict"]["code"]) == ("undetermined", "not-known")
-
-
-def test_a_fix_whose_gain_was_measured_is_not_to_be_tried_again(sections):
-    unknown = GAIN_NOT_KNOWN(rule="chatty-logging", whole=None, share=0.5, bound=None, remedy="try its fix")
-    sections = sections.with_diagnosis(
-        replace(sections.diagnosis, verdict=replace(HEALTHY, state="undetermined", healthy=None, reason=unknown))
-    )
-    measured = {"value": 1.2, "low": 1.1, "high": 1.3}
-
-    tried = build(sections, experiment=an_experiment(measured={"chatty-logging": measured}))
-    other = build(sections, experiment=an_experiment(measured={"slow-start": measured}))
-
-    assert (tried["verdict"]["state"], tried["verdict"]["code"]) == ("undetermined", "gain-measured")
-    assert other["verdict"]["code"] == "gain-not-known"
+    assert report["findings"][0]["gain"]["measured"] is None
 
 
 def test_the_next_step_is_a_command_and_what_is_to_be_done_before(sections):
-    report = build(replace(sections, next_step=NextStep(command="slowstep run train.py", first="let it train longer")))
+    report = build(sections, next_step=NextStep(command="slowstep run train.py", first="let it train longer"))
 
     assert (report["run"]["next_command"], report["run"]["before_next"]) == ("slowstep run train.py", "let it train longer")
     assert "next_in_python" not in report["run"]
 
 
-def test_a_fault_opens_a_healthy_verdict_and_no_other(sections):
-    fault = Fault("comparing ranks", ValueError("no"))
+def test_a_measured_gain_stands_beside_the_predicted_one(sections):
+    gain = replace(FINDING.gain, measured=MeasuredGain(value=1.2, low=1.1, high=1.3))
+    sections = replace(sections, diagnosis=replace(sections.diagnosis, findings=(replace(FINDING, gain=gain),)))
 
-    opened = sections.opened_by(fault)
+    report = build(sections)
 
-    assert opened.diagnosis.verdict.state == "undetermined"
-    assert opened.diagnosis.verdict.reason is not None
-    assert opened.diagnosis.verdict.reason.holds(fault.reason)
-    assert opened.opened_by(Fault("another", ValueError("no"))) is opened
+    assert faults(report) == []
+    assert report["findings"][0]["gain"]["measured"] == {"value": 1.2, "low": 1.1, "high": 1.3}
+    assert report["findings"][0]["gain"]["predicted"] == 1.05
 
 
 def test_sections_are_as_they_were_when_a_report_was_built_of_them(sections):
-    first = build(sections, experiment=an_experiment(measured={"chatty-logging": {"value": 1.2, "low": 1.1, "high": 1.3}}))
+    first = build(sections, ranks=RankSection(run={"ranks": 2}, notes=("of the others",)), experiment=an_experiment())
     second = build(sections)
 
-    assert first["findings"][0]["gain"]["measured"] is not None
-    assert second["findings"][0]["gain"]["measured"] is None
+    assert (first["run"]["ranks"], "experiment" in first["run"]) == (2, True)
+    assert (second["run"]["ranks"], "experiment" in second["run"]) == (1, False)
     assert second["run"]["notes"] == ["its own"]

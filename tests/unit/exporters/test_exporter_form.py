@@ -19,7 +19,7 @@ from slowstep.cli.plugin_texts import ExporterTerms, exporter_terms
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.sources._source import PLAIN
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import analyze, examine
 from slowstep.workflow.export import export, export_document, exporters
 from slowstep.workflow.traces.trace_request import TraceRequest
 
@@ -73,12 +73,12 @@ def test_no_two_exporters_write_to_the_same_place():
 def test_one_that_takes_the_document_is_named_for_the_recording(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recording = make_recording(tmp_path / "r", Training(steps=60, workers=1))
-    report = analyze([recording])
+    examined = examine([recording])
 
-    place = export(TITLE, [recording], report, None, asked=TraceRequest(), how=PLAIN)
+    place = export(TITLE, [recording], examined, None, asked=TraceRequest(), how=PLAIN)
 
     assert place == Path("r.title.txt")
-    assert place.read_text() == report["verdict"]["summary"]
+    assert place.read_text() == examined.report["verdict"]["summary"]
 
 
 def test_a_report_without_its_recording_is_exported_by_what_takes_the_document_only(tmp_path, monkeypatch, capsys):
@@ -102,4 +102,4 @@ def test_one_that_takes_no_recordings_says_so(tmp_path):
     of_traces = Exporter(name="timings", suffix=".timings", writes="timings", write_trace=exporters()["parquet"].write_trace)
 
     with pytest.raises(BadUsage, match="--export timings is for traces, and"):
-        export(of_traces, [recording], analyze([recording]), tmp_path / "out", asked=TraceRequest(), how=PLAIN)
+        export(of_traces, [recording], examine([recording]), tmp_path / "out", asked=TraceRequest(), how=PLAIN)

@@ -9,7 +9,7 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.errors import UnwritableOutput
 from slowstep.sources._source import PLAIN
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import analyze, examine
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_request import TraceRequest
 
@@ -20,7 +20,7 @@ def recording(tmp_path):
 
 
 def exported(kind, recording, target):
-    return export(exporters()[kind], [recording], analyze([recording]), target, asked=TraceRequest(), how=PLAIN)
+    return export(exporters()[kind], [recording], examine([recording]), target, asked=TraceRequest(), how=PLAIN)
 
 
 def test_the_trace_of_a_recording_shows_its_steps_and_what_its_threads_did(tmp_path, recording):

@@ -13,7 +13,7 @@ from kineto_files import event, kernel, launch, written
 from slowstep.document.validity import validate
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import analyze, examine
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_request import TraceRequest
 
@@ -116,6 +116,13 @@ def test_ranks_whose_clocks_differ_are_of_other_jobs_in_other_steps_or_with_a_ra
     assert "clocks-of-ranks-differ" not in health(twice)
 
 
+def test_what_is_exported_of_a_rank_is_what_its_report_found_among_the_others(late: Path) -> None:
+    alone, among = examine([late / "rank0.json"]), examine([late], rank=0)
+
+    assert {finding.stage for finding in alone.findings} - {finding.stage for finding in among.findings} == {"gradient_sharing"}
+    assert [finding.rule for finding in among.findings] == [row["rule"] for row in among.report["findings"]]
+
+
 def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(late: Path) -> None:
     report = analyze([late], rank=0)
 
@@ -185,8 +192,8 @@ def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
 @pytest.mark.slow
 def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
     for rank, device in ((0, 0), (1, 1)):
-        report = analyze([EXPORT], rank=rank)
-        place = export(exporters()["parquet"], [EXPORT], report, tmp_path / str(rank), asked=TraceRequest(), how=PLAIN)
+        examined = examine([EXPORT], rank=rank)
+        place = export(exporters()["parquet"], [EXPORT], examined, tmp_path / str(rank), asked=TraceRequest(), how=PLAIN)
 
         assert pl.read_parquet(place / "trace_devices.parquet")["device"].to_list() == [device]
 

@@ -33,6 +33,16 @@ class RankSteps:
     delay_ns: Floats | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankPace:
+    """How fast a rank is: what its row in the table of ranks tells, and by what it is held against the others."""
+
+    steps: RankSteps | None  # None where they cannot be held against other ranks'
+    total_steps: int
+    step_ms: float | None  # mean length of a step
+    own_ms: float | None  # a step without what is shared with other ranks; None where that was not seen
+
+
 def recorded_steps(m: Measurements) -> RankSteps | None:
     """A recorded rank's steps; None of a training of its own, where waiting for others was not seen, and of too few steps."""
     if m.sharing.ranks == 1 or not m.sharing.seen or m.steps.count < RECORDED_AT_LEAST:

@@ -34,9 +34,12 @@ class Sharing:
     own_ns: Floats  # per step, all but gradient sharing: its own work
     apart: bool = False  # the others are recorded by launchers of their own
     syncs: GradientSyncs | None = None  # which backward passes share gradients, where that is known
+    missing: tuple[int, ...] = ()  # ranks of its job that left no recording
 
 
-def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str) -> Sharing:
+def find_sharing(
+    timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str, missing: tuple[int, ...] = ()
+) -> Sharing:
     """What is known of this rank's part in its job. `shared_ns` is what the ledger charges to gradient sharing, per step."""
     facts = trainer.facts
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
@@ -47,7 +50,7 @@ def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: 
     own = steps.duration_ns.astype(np.float64) - shared_ns
     apart = (timeline.run.launchers or 1) > 1
     syncs = find_gradient_syncs(timeline, trainer, steps) if (facts.world_size or 1) > 1 else None
-    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own, apart=apart, syncs=syncs)
+    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own, apart=apart, syncs=syncs, missing=missing)
 
 
 def blocked_in_backward(timeline: Timeline, trainer: Trainer, edges_ns: Ints) -> Floats:

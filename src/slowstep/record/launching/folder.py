@@ -8,8 +8,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
+from slowstep.command_words import analyze
 from slowstep.errors import CommandNotStarted
-from slowstep.harmless import for_shell
 from slowstep.record.launching.leftovers import remove_leftovers_in
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def kept_words(folder: str) -> str:
 
 def analyze_words(folder: str) -> str:
     """The command that shows a recording's report."""
-    return f"slowstep analyze {for_shell([as_typed(folder)])}"
+    return analyze(as_typed(folder))
 
 
 def as_typed(path: str) -> str:

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from slowstep.command_words import bench, prove, run
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.document.next_step import NextStep
-from slowstep.harmless import for_shell
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.overlap import Whole
@@ -18,7 +18,7 @@ from slowstep.prove.stats.figures import Figure, combined, inverse
 from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
-from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 _HALF: Final = 0.5
@@ -168,7 +168,7 @@ def _prove(asked: BenchRequest, command: str, levers: str | None = None) -> str:
 def _bench(asked: BenchRequest, what: str, command: str) -> str:
     """`slowstep bench` in the same place, and with the same time."""
     budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
-    return f"{for_shell(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
+    return bench(what, command, *budget, *_place(asked))
 
 
 def _place(asked: BenchRequest) -> tuple[str, ...]:

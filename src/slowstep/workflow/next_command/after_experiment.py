@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from slowstep.command_words import explain, prove, run
 from slowstep.document.experiment_rows import ExperimentRow
 from slowstep.document.next_step import NextStep
 from slowstep.document.proved import largest_proved
@@ -16,17 +17,7 @@ from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
-from slowstep.workflow.next_command.typed import (
-    budget_words,
-    explain,
-    filled_in,
-    of_script,
-    or_explained,
-    precision_words,
-    prove,
-    run,
-    to_paste,
-)
+from slowstep.workflow.next_command.typed import budget_words, filled_in, of_script, or_explained, precision_words, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from slowstep.command_words import analyze
 from slowstep.document.next_step import NextStep
 from slowstep.report.fault_log import DEBUG
-from slowstep.workflow.next_command.typed import analyze
 
 
 def after_fault(recording: Path) -> NextStep:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from slowstep.command_words import analyze
 from slowstep.document.next_step import NextStep
-from slowstep.workflow.next_command.typed import analyze
 
 
 def after_rank(slower: int, paths: Sequence[Path]) -> NextStep:

@@ -12,6 +12,7 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.command_words import analyze, prove, run
 from slowstep.diagnosis.few_steps import ENOUGH_TIME, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error, without_updates_ns
@@ -22,7 +23,7 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.typed import analyze, filled_in, of_script, or_explained, prove, run, to_paste
+from slowstep.workflow.next_command.typed import filled_in, of_script, or_explained, to_paste
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2

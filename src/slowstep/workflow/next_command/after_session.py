@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps.steps import ENOUGH_STEPS
+from slowstep.command_words import prove
 from slowstep.document.next_step import NextStep
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.record.writing.format import IN_SCRIPT
-from slowstep.workflow.next_command.typed import prove
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis

@@ -1,4 +1,4 @@
-"""What all of them share: command lines as they can be typed again.
+"""What all of them share: command lines of scripts as they can be typed again.
 
 They are quoted for the shell, have a mark where a secret was not recorded, and ask again for what was asked for.
 """
@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from slowstep.command_words import explain
 from slowstep.document.next_step import NextStep
 from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import as_typed
@@ -33,21 +34,6 @@ def filled_in(command: str | None, first: str | None) -> str | None:
     return ", and ".join(filter(None, (first, f"put the secret in place of {FILL_IN}: it was not recorded")))
 
 
-def run(command: str, *options: str) -> str:
-    """`slowstep run` of a command that is quoted already."""
-    return f"{for_shell(('slowstep', 'run', *options))} {command}"
-
-
-def prove(command: str, *options: str) -> str:
-    """`slowstep prove` of such a command."""
-    return f"{for_shell(('slowstep', 'prove', *options))} {command}"
-
-
-def analyze(*words: Path | str) -> str:
-    """`slowstep analyze` of what lies at paths, with options."""
-    return for_shell(("slowstep", "analyze", *map(str, words)))
-
-
 def of_script(command: str | None, first: str | None = None) -> NextStep:
     """The step of a command that starts the training's script: one of `run` and `prove`; None where that is not known."""
     return NextStep(first=first, command=command, starts_script=command is not None)
@@ -60,11 +46,6 @@ def from_its_folder(step: NextStep) -> NextStep:
         return step
     is_elsewhere = os.path.isdir(folder) and os.path.realpath(folder) != os.path.realpath(os.curdir)
     return replace(step, command=f"{for_shell(('cd', folder))} && {command}") if is_elsewhere else step
-
-
-def explain(name: str) -> str:
-    """The command that tells what a rule or a lever is about."""
-    return f"slowstep explain {name}"
 
 
 def or_explained(step: NextStep, *, state: str, rule: str | None) -> NextStep:

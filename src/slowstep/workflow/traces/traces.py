@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from slowstep.analyses.completeness import find_trace_doubts
 from slowstep.analyses.job.job import TracedRank
-from slowstep.analyses.job.rank_steps import traced_steps
+from slowstep.analyses.job.rank_steps import RankPace, traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
 from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_clocks_apart, number_ranks, traced_job
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
-from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
-from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.rows import health_row
-from slowstep.document.sections import ALONE, Sections
+from slowstep.document.sections import Sections
 from slowstep.document.traced_run import traced_run
-from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.health import Health, HealthKind
@@ -35,8 +33,8 @@ from slowstep.reason_words import sentence
 from slowstep.sources._source import HowRead
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
-from slowstep.workflow.judge_job import JudgedJob, judge_job
-from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.judge_job import Examined, JudgedJob, judge_job, report_of
+from slowstep.workflow.judge_rank import RankSource, judge_rank
 from slowstep.workflow.next_command.after_trace import after_trace
 from slowstep.workflow.traces.find import FoundTrace, Skipped, each_process
 from slowstep.workflow.traces.left_out_traces import left_out
@@ -63,7 +61,7 @@ def diagnose_traces(
     rank: int | None,
     asked: TraceRequest,
     how: HowRead,
-) -> dict[str, Any]:
+) -> Examined:
     """The report of one rank's trace, the others in its table; `given` are the paths at which the user said that they lie.
 
     Raises UnreadableInput where none can be read, BadUsage for a wrong rank.
@@ -83,19 +81,18 @@ def diagnose_traces(
         ranks,
         given=given,
         report_names=lambda _: {number: each.name for number, each in numbered.items()},
-        following=lambda number, diagnosis: after_trace(diagnosis, numbered[number].facts, numbered[number].path),
         left_out=[*map(health_row, find_clocks_apart(of_job)), *beside],
     )
-    return _report_of(judged, judged.first if rank is None else rank, attempt)
+    return _examined(judged, judged.first if rank is None else rank, attempt)
 
 
-def _report_of(judged: JudgedJob, number: int, attempt: Attempts) -> dict[str, Any]:
-    """The report of one of the ranks. Raises BadUsage for one that is none of them."""
+def _examined(judged: JudgedJob, number: int, attempt: Attempts) -> Examined:
+    """What is to be shown of one of the ranks. Raises BadUsage for one that is none of them."""
     if number not in judged.ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(judged.ranks)))}.")
     met = {each: [*one.faults, *judged.faults, *attempt.faults] for each, one in judged.ranks.items()}
-    shown, others_of = judged.ranks[number].sections, judged.others.get(number, ALONE)
-    return dict(build(shown, ranks=others_of, more_health=fault_rows(met, None)[number]))
+    report = report_of(judged, number, fault_rows(met, None)[number])
+    return Examined(report=report, findings=judged.ranks[number].sections.diagnosis.findings)
 
 
 def _each_by_itself(
@@ -126,35 +123,40 @@ def _each_by_itself(
 
 
 def _diagnose(found: FoundTrace, asked: TraceRequest, how: HowRead) -> tuple[TracedRank, RankSummary]:
-    """One rank's trace by itself. Its sections are kept whole: which rank is shown is known at the end, and they are small."""
+    """What one rank's trace tells by itself."""
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle()
-    told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     attempt = Attempts()
-    diagnosis = diagnose(m)
-    attempt.faults += [*m.faults, *diagnosis.faults]
-    health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
-    sections = sections_of_training(traced_run(found.path, m, attempt), m, diagnosis, health, attempt)
-    next_step = after_fault(found.path) if diagnosis.by_fault else attempt.otherwise(NextStep(), _next_step, found.path, m, diagnosis)
-    sections = replace(sections, next_step=next_step)
+    source = RankSource(
+        path=found.path,
+        health=lambda: (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes)),
+        run=lambda: traced_run(found.path, m, attempt),
+        next_step=lambda diagnosis: _next_step(found.path, m, diagnosis),
+        pace=lambda sections: _pace(m, sections, attempt),
+        following=partial(after_trace, facts=m.facts, path=found.path),
+    )
+    alone = judge_rank(m, source, attempt)
+    told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     rank = TracedRank(
         number=told or 0,
         rank=told or 0,
         pid=found.pid if found.pid is not None else attempt.otherwise(0, _pid, timeline, m),
         path=found.path,
-        steps=sections.run["steps"],
+        steps=alone.pace.total_steps,
         facts=m.facts,
         is_told=told is not None,
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
         is_one_of_several=found.pid is not None,
     )
-    return rank, RankSummary(
-        sections=sections,
+    return rank, alone
+
+
+def _pace(m: Measurements, sections: Sections, attempt: Attempts) -> RankPace:
+    return RankPace(
         steps=attempt.otherwise(None, traced_steps, m),
         total_steps=sections.run["steps"],
         step_ms=_step_ms(sections),
         own_ms=_own_ms(sections),
-        faults=attempt.faults,
     )
 
 

@@ -12,7 +12,7 @@ from made_exports import NAMES, call, kernel, made_export, named
 from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
 from slowstep.sources._source import HowRead
-from slowstep.workflow.analyze import analyze
+from slowstep.workflow.analyze import analyze, examine
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_memory import EVENT_BYTES, FLOOR_BYTES, events_within
 from slowstep.workflow.traces.trace_request import TraceRequest
@@ -221,8 +221,9 @@ def test_a_process_without_steps_is_not_shown_or_exported_in_place_of_the_one_th
     }
     path = made_export(tmp_path / "trace.sqlite", tables)
 
-    report = analyze([path])
-    place = export(exporters()["parquet"], [path], report, tmp_path / "tables", asked=TraceRequest(), how=HowRead())
+    examined = examine([path])
+    report = examined.report
+    place = export(exporters()["parquet"], [path], examined, tmp_path / "tables", asked=TraceRequest(), how=HowRead())
 
     assert (report["run"]["pid"], report["run"]["ranks"]) == (77, 1)
     assert report["run"]["steps"] > 1

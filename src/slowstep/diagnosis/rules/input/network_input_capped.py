@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from slowstep.analyses.batches.fetch_concurrency import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
+from slowstep.command_words import prove_levers
 from slowstep.diagnosis.evidence.input.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
@@ -120,7 +121,7 @@ def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
     tried = m.training.words.advise(Remedy.WORKERS, number) + ("" if known else ", if each connection is slow by itself")
-    told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
+    told = "" if of_its_loader(m, lever) is None else f": {prove_levers(lever)} tells"
     return fix_of_its_loader(m, tried + told, lever)
 
 

@@ -1,0 +1,40 @@
+"""What to type next of a training once all is known of it: the one place that decides which of several steps stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slowstep.analyses.job.late_rank import RankComparison
+from slowstep.diagnosis.among_ranks import look_at
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.next_step import NextStep
+from slowstep.document.ranks import RankSummary
+from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
+from slowstep.workflow.next_command.typed import from_its_folder
+
+
+def after_all(
+    number: int,
+    rank: RankSummary,
+    diagnosis: Diagnosis,
+    compared: RankComparison | None,
+    *,
+    given: Sequence[Path],
+    tried: NextStep | None = None,
+) -> NextStep:
+    """The step of the rank `number`, whose diagnosis is this one among the others that it was `compared` with: the first of these that has
+    something to say. `given` are the paths at which they lie, `tried` is the step after an experiment in its recording.
+    """
+    step = _untried(number, rank, diagnosis, compared, given)
+    return from_its_folder(step if tried is None else replace(tried, folder=step.folder))
+
+
+def _untried(number: int, rank: RankSummary, diagnosis: Diagnosis, compared: RankComparison | None, given: Sequence[Path]) -> NextStep:
+    slower = None if compared is None or number not in compared.standings else look_at(compared, number)
+    if slower is not None and diagnosis.verdict.state == "undetermined":
+        return after_rank(slower, given)
+    if rank.following is not None and diagnosis != rank.sections.diagnosis:
+        return rank.following(diagnosis)
+    return rank.next_step if rank.other_launcher is None else after_launcher(rank.other_launcher)
