@@ -10,6 +10,7 @@ from slowstep.sources._recording.graph_work import graph_work_table
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.padding import padding_tables
 from slowstep.sources._recording.pipelines import pipeline_tables
+from slowstep.sources._recording.stored_reads import stored_reads_table
 from slowstep.timeline.schema import TABLE
 
 
@@ -28,6 +29,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "called": _called(process, notes),
         "threads": _threads(process, notes),
         "graph_work": graph_work_table(process, notes),
+        "stored_reads": stored_reads_table(process, notes),
         **padding_tables(process, notes),
         **pipeline_tables(process, notes),
     }
