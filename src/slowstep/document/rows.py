@@ -49,6 +49,9 @@ def finding_row(finding: Finding) -> FindingRow:
         row[name] = list(row[name])
     for other in row["folded"]:
         other["fixes"] = list(other["fixes"])
+        gain = other.pop("gain")
+        if gain["predicted"] is not None:
+            other["gain"] = {name: gain[name] for name in ("predicted", "low", "high")}
     return cast(FindingRow, row)
 
 
