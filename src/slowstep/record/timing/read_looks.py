@@ -158,15 +158,15 @@ class _Watcher:
         return before is not None and after is not None and after[0] - before[0] > before[1]
 
     def _count(self, read: KnownRead, frame: FrameType, extent: ReadExtent, ns: int, is_inflated: bool) -> None:
-        asking = _asking(frame)
+        asking, line = _asking(frame)
         # Selections and row groups may be of any length: the first ones stand for those of their place.
         chunk = () if extent.selected is None else extent.chunk
-        key = (read.library, frame.f_code, asking.f_code, line_of(asking), chunk)
+        key = (read.library, frame.f_code, asking.f_code, line, chunk)
         row = self._rows.get(key)
         if row is None:
             if len(self._rows) >= MOST_ROWS:
                 return
-            row = self._rows[key] = _row(read, frame, asking, extent)
+            row = self._rows[key] = _row(read, frame, asking, line, extent)
         row["calls"] += 1
         row["total_ns"] += ns
         row["inflating"] += is_inflated
@@ -184,25 +184,36 @@ def _told(ask: Callable[[Any], ReadExtent | None], thing: Any) -> ReadExtent | N
         return None
 
 
-def _asking(frame: FrameType) -> FrameType:
-    """The innermost frame of the script's own, in the making of the batch, that a call comes from; where there is none, who called."""
+def _asking(frame: FrameType) -> tuple[FrameType, int]:
+    """The innermost frame of the script's own, in the making of the batch, that a call comes from, and its line; where there is none, who
+    called.
+    """
     caller = frame.f_back
     # Below the recorder's own frame is what asks for the batch.
     while caller is not None and not caller.f_code.co_filename.startswith(PACKAGE):
         if "-packages" not in caller.f_code.co_filename:
-            return caller
+            return _around(caller), line_of(caller)
         caller = caller.f_back
-    return frame.f_back or frame
+    caller = frame.f_back or frame
+    return caller, line_of(caller)
 
 
-def _row(read: KnownRead, frame: FrameType, asking: FrameType, extent: ReadExtent) -> dict[str, Any]:
+def _around(frame: FrameType) -> FrameType:
+    """The function that a comprehension stands in: up to Python 3.11 it is one of its own."""
+    outer = frame
+    while outer.f_code.co_name.endswith(("comp>", "genexpr>")) and outer.f_back is not None:
+        outer = outer.f_back
+    return outer if outer.f_code.co_filename == frame.f_code.co_filename else frame
+
+
+def _row(read: KnownRead, frame: FrameType, asking: FrameType, line: int, extent: ReadExtent) -> dict[str, Any]:
     return {
         "library": read.library,
         "reader": frame.f_code.co_qualname,
         "file": asking.f_code.co_filename,
         "function": asking.f_code.co_qualname,
         "first_line": asking.f_code.co_firstlineno,
-        "line": line_of(asking),
+        "line": line,
         "chunk": list(extent.chunk),
         "selected": None if extent.selected is None else list(extent.selected),
         "calls": 0,
