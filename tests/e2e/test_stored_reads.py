@@ -97,12 +97,14 @@ def test_a_training_that_waits_for_chunks_is_told_so_and_one_that_reads_them_in_
     report = work.report("train.py", order)
 
     assert_same(plain, recorded)
-    found = [row["rule"] for row in report["findings"]]
+    told = [row for finding in report["findings"] for row in (finding, *finding["folded"])]
+    found = [row for row in told if row["rule"] == "read-amplification"]
     if order == "order":
-        assert "read-amplification" not in found + [rule for row in report["findings"] for rule in row["also"]]
+        assert found == []
         return
-    assert found[0] == "read-amplification", report["verdict"]["summary"]
+    (amplified,) = found
+    assert f"Rows.__getitem__ (train.py:{LINE})" in amplified["title"]
+    assert "chunks of 64x16 read for 1x16" in amplified["title"]
+    # Which of both gains more is for the number of cores to say.
     first = report["findings"][0]
-    assert f"Rows.__getitem__ (train.py:{LINE})" in first["title"]
-    assert "chunks of 64x16 read for 1x16" in first["title"]
-    assert any(row["rule"] == "serial-loader" for row in first["folded"])
+    assert {first["rule"], *first["also"]} >= {"read-amplification", "serial-loader"}

@@ -49,9 +49,9 @@ def training(*found: StoredRead, workers: int = 1, cpu_ms: float = 60.5, cores: 
     return measurements(**merged(given, changes))
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
-def test_a_chunk_that_is_read_for_a_row_leads_before_workers(workers: int) -> None:
-    diagnosis = diagnose(training(read(), workers=workers))
+@pytest.mark.parametrize(("workers", "cores"), [(0, 2.0), (1, 4.0), (2, 4.0)])
+def test_a_chunk_that_is_read_for_a_row_leads_before_workers_that_gain_less(workers: int, cores: float) -> None:
+    diagnosis = diagnose(training(read(), workers=workers, cores=cores))
 
     first = diagnosis.findings[0]
     assert (diagnosis.verdict.state, first.rule, first.stage) == ("bottleneck", RULE, "preprocess")
@@ -64,7 +64,7 @@ def test_a_chunk_that_is_read_for_a_row_leads_before_workers(workers: int) -> No
 
 
 def test_what_workers_would_gain_stands_beside_it() -> None:
-    (first, *_) = diagnose(training(read(), workers=0)).findings
+    (first, *_) = diagnose(training(read(), workers=0, cores=2.0)).findings
 
     (serial,) = [folded for folded in first.folded if folded.rule == "serial-loader"]
     assert serial.gain.predicted is not None
