@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from made_findings import claiming
 from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.document.overhead import overhead_section
 from slowstep.document.rows import finding_row
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, Finding, Fix, Folded, Gain
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,19 @@ def test_the_low_end_at_this_runs_pace_is_told_where_the_verdict_rests_on_it(low
     row = finding_row(Finding(rule="slow-callback", stage="output", title="it takes time", gain=gain, **parts))
 
     assert ("steady_low" in row["gain"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("predicted", "told"), [(2.0, {"predicted": 2.0, "low": 1.5, "high": None}), (None, None)], ids=["known", "unknown"]
+)
+def test_what_a_folded_findings_fix_would_gain_is_told_where_it_is_known(predicted: float | None, told: dict[str, Any] | None) -> None:
+    low = None if predicted is None else 1.5
+    gain = Gain(predicted=predicted, low=low, high=None, steady_low=low, assumes="it took no time")
+    folded = Folded(rule="serial-loader", title="it is there", fixes=(Fix(text="use workers"),), gain=gain)
+
+    row = finding_row(replace(claiming(), also=("serial-loader",), folded=(folded,)))
+
+    assert row["folded"][0].get("gain") == told
 
 
 @pytest.mark.parametrize(
