@@ -783,4 +783,4 @@ def test_what_a_folded_finding_would_gain_stands_beside_its_rule(sample_report):
     report["findings"][0]["folded"] = [{"rule": "slow-transform", "title": "it takes long", "names": None, "fixes": [fix], "gain": gain}]
 
     validate(report)
-    assert "the same time counts for slow-transform (1.4x)" in render(report, width=100, color=False)
+    assert "the same time counts for slow-transform (1.42x)" in render(report, width=100, color=False)
