@@ -66,7 +66,7 @@ def main(steps, fixed):
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--steps", type=int, default=128)
+    arguments.add_argument("--steps", type=int, default=48)
     arguments.add_argument("--fixed", action="store_true", help="a chunk for each slice")
     given = arguments.parse_args()
     samples, seconds = main(given.steps, given.fixed)
