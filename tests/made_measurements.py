@@ -365,6 +365,7 @@ def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic
         prefetch_threads=None,
         pipeline=None,
         padding=PaddingLook(looks=24, found=()),
+        stored_reads=None,
     )
 
 

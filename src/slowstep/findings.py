@@ -89,11 +89,12 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """What a finding that is folded into another one says, and what it advises."""
+    """What a finding that is folded into another one says, what it advises, and what the first of that would gain."""
 
     rule: str
     title: str
     fixes: tuple[Fix, ...]
+    gain: Gain
     names: str | None = None
 
 

@@ -797,3 +797,13 @@ def test_a_unit_that_the_name_has_is_not_said_twice(bottleneck, width, name, val
     line = next(text for text in render(bottleneck, width=width, color=False).splitlines() if text.strip().startswith(name))
 
     assert line.strip().removeprefix(name).lstrip(": ") == said
+
+
+def test_what_a_folded_finding_would_gain_stands_beside_its_rule(sample_report):
+    report = sample_report("bottleneck")
+    fix = {"text": "vectorise it", "lever": None, "changes_numerics": False}
+    gain = {"predicted": 1.42, "low": 1.2, "high": None}
+    report["findings"][0]["folded"] = [{"rule": "slow-transform", "title": "it takes long", "names": None, "fixes": [fix], "gain": gain}]
+
+    validate(report)
+    assert "the same time counts for slow-transform (1.42x)" in render(report, width=100, color=False)

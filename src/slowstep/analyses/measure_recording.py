@@ -37,6 +37,7 @@ from slowstep.analyses.input.padding import find_padding
 from slowstep.analyses.input.pipeline import find_pipeline
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.rebuilt import find_rebuilt_input
+from slowstep.analyses.input.stored_reads import find_stored_reads
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.saves import Saves, find_saves
 from slowstep.analyses.machine.load import Load
@@ -125,6 +126,7 @@ def _input_topic(found: RecordingAnalyses) -> InputTopic:
         prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, found.concurrent_threads),
         pipeline=attempt(find_pipeline, timeline, trainer, steps),
         padding=attempt(find_padding, timeline, trainer),
+        stored_reads=attempt(find_stored_reads, timeline, found.producers, steps),
     )
 
 

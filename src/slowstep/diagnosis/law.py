@@ -159,7 +159,7 @@ def fold(judged: Iterable[Judged]) -> list[Judged]:
 
 def _with_folded(finding: Finding, other: Finding) -> Finding:
     """A finding that says what else claims its parts, and what that advises: it may be cheaper to try."""
-    folded = Folded(rule=other.rule, title=other.title, fixes=other.fixes, names=other.names)
+    folded = Folded(rule=other.rule, title=other.title, fixes=other.fixes, gain=other.gain, names=other.names)
     return replace(finding, also=(*finding.also, other.rule), folded=(*finding.folded, folded))
 
 

@@ -65,12 +65,21 @@ class FixRow(TypedDict):
     changes_numerics: bool
 
 
+class FoldedGainRow(TypedDict):
+    """A factor of throughput, as in `GainRow`."""
+
+    predicted: float
+    low: float | None
+    high: float | None
+
+
 class FoldedRow(TypedDict):
-    """A finding that claims parts of another one, and is folded into it."""
+    """A finding that claims parts of another one, and is folded into it; `gain` is that of its first fix, where it is known."""
 
     rule: str
     title: str
     names: NotRequired[str | None]
+    gain: NotRequired[FoldedGainRow]
     fixes: list[FixRow]
 
 

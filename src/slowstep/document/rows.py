@@ -52,6 +52,9 @@ def finding_row(finding: Finding) -> FindingRow:
             del evidence["code"]
     for other in row["folded"]:
         other["fixes"] = list(other["fixes"])
+        gain = other.pop("gain")
+        if gain["predicted"] is not None:
+            other["gain"] = {name: gain[name] for name in ("predicted", "low", "high")}
     return cast(FindingRow, row)
 
 

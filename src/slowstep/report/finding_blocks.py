@@ -258,7 +258,8 @@ def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: Left
 
 
 def _also(finding: FindingRow) -> str:
-    """The rules that are folded into a finding, with what they name: nothing else on the page says it."""
+    """The rules that are folded into a finding, with what they name, and what theirs would gain: nothing else on the page says it."""
     named = {row["rule"]: row["names"] for row in finding.get("folded", []) if row.get("names")}
-    rules = ("; " if named else ", ").join(f"{rule}: {named[rule]}" if rule in named else rule for rule in finding["also"])
-    return f"the same time counts for {rules}"
+    gains = {row["rule"]: f" ({format_ratio(row['gain']['predicted'])})" for row in finding.get("folded", []) if "gain" in row}
+    texts = [(f"{rule}: {named[rule]}" if rule in named else rule) + gains.get(rule, "") for rule in finding["also"]]
+    return f"the same time counts for {('; ' if named else ', ').join(texts)}"

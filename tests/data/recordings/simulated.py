@@ -69,6 +69,17 @@ LENGTHS = [16 + 3 * k for k in range(16)]
 IDS = {"array": 0, "rows": 16, "length": 128, "lengths": LENGTHS, "value": 0, "side": 1, "inside": 0, "values": 500, "mask": True}
 PADDED: list[dict[str, Any]] = [{"kind": "padded", "at_ns": START_NS + k, "iterator": 0, "batch": k, "arrays": [IDS]} for k in range(8)]
 SHAPES = {"kind": "shapes", "at_ns": START_NS + 8, "nodes": 12, "shapes": [[[16 * 128, 256], 4, 2**21, 2**29], [[16, 2], 1, 32, 8192]]}
+# A chunk of 64 rows that is read and inflated for each sample, in six batches that were looked at.
+CHUNKS: dict[str, Any] = {
+    "kind": "stored_reads", "of": "fetch", "stretches": 6, "samples": 96, "wall_ns": 363_000_000,
+    "looks": [
+        {"at_ns": START_NS + 200_000_000 + 100_000_000 * number, "wall_ns": 60_500_000, "samples": 16,
+         "rows": [{"library": "h5py", "reader": "Dataset.__getitem__", "file": DATA, "function": "MaskFolder.__getitem__", "first_line": 20,
+                   "line": 23, "chunk": [64, 64, 64, 3], "selected": [1, 64, 64, 3], "calls": 16, "inflating": 16, "total_ns": 54_450_000,
+                   "inflated_bytes": 16 * 64 * 12_288, "used_bytes": 16 * 12_288}]}
+        for number in range(6)
+    ],
+}  # fmt: skip
 QUIET = MadeMachine()
 DEVICE = {"busy": 30, "sm_mhz": 1000, "lowered_by": 0x40, "tenants": (1, 2, 30 * GIB)}
 
@@ -89,6 +100,7 @@ MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
     ),
     "slow_samples": ({"stragglers": (4, 150), "persistent": True}, QUIET, []),
     "many_files": ({"getitem_ms": 60, "persistent": True, "producer_lines": (OPENS,)}, QUIET, []),
+    "chunks_for_rows": ({"getitem_ms": 60, "persistent": True, "producer_lines": (CHUNKS,)}, QUIET, []),
     "slow_network": (
         {"workers": 4, "getitem_ms": 2, "blocked_ms": 160, "blocked_together": True, "producer_lines": (RECEIVES,), "epoch_steps": 10,
          "persistent": True, "cores": 16}, QUIET, []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from made_findings import claiming
 from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.document.overhead import overhead_section
 from slowstep.document.rows import finding_row
-from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain
+from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Folded, Gain
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,19 @@ def test_evidence_that_is_looked_for_has_its_code_and_other_has_none() -> None:
     found = Finding(rule="slow-callback", stage="output", title="it takes time", evidence=(calls, timed), gain=gain, **ranges)
 
     assert [row.get("code", "none") for row in finding_row(found)["evidence"]] == ["none", "timed-in"]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "told"), [(2.0, {"predicted": 2.0, "low": 1.5, "high": None}), (None, None)], ids=["known", "unknown"]
+)
+def test_what_a_folded_findings_fix_would_gain_is_told_where_it_is_known(predicted: float | None, told: dict[str, Any] | None) -> None:
+    low = None if predicted is None else 1.5
+    gain = Gain(predicted=predicted, low=low, high=None, steady_low=low, assumes="it took no time")
+    folded = Folded(rule="serial-loader", title="it is there", fixes=(Fix(text="use workers"),), gain=gain)
+
+    row = finding_row(replace(claiming(), also=("serial-loader",), folded=(folded,)))
+
+    assert row["folded"][0].get("gain") == told
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from slowstep.analyses.input.padding import PaddingLook
 from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.input.rebuilt import RebuiltInput
+from slowstep.analyses.input.stored_reads import StoredReads
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.steps.loader_changes import LoaderChange
 from slowstep.analyses.steps.steps import Floats
@@ -43,3 +44,4 @@ class InputTopic(MayLack):
     prefetch_threads: PrefetchThreads | None  # of the process's other threads those that make batches
     pipeline: Pipeline | None  # that a framework runs in threads of its own, where it was looked at
     padding: PaddingLook | None  # of the sequences in its batches; None where none was looked at
+    stored_reads: StoredReads | None  # what its batches read whole for a part of it; None where none was looked at

@@ -9,6 +9,7 @@ from slowstep.sources._recording.graph_work_fit import graph_products_fit, graph
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
+from slowstep.sources._recording.stored_reads_fit import stored_reads_fit
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
 MOST: Final = 2**62
@@ -189,6 +190,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int, "types": dict[str, int]},
     "padded": {"at_ns": int, "iterator": int, "batch": int, "arrays": list},
     "shapes": {"at_ns": int, "nodes": int, "shapes": list},
+    "stored_reads": {"looks": list},
     "work": {"at_ns": int, "unknown": list[str], "parts": list, "weights": list}
     | dict.fromkeys(("elements", "dear", "scattered", "products", "whole"), int),
     "products": {"at_ns": int, "rows": list},
@@ -291,6 +293,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "pipeline_nodes": nodes_fit,
     "padded": padded_fits,
     "shapes": shapes_fit,
+    "stored_reads": stored_reads_fit,
     "work": graph_work_fits,
     "products": graph_products_fit,
     "loops": _loops_fit,

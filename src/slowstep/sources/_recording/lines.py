@@ -10,6 +10,7 @@ from slowstep.sources._recording.graph_work import graph_products_table, graph_w
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.padding import padding_tables
 from slowstep.sources._recording.pipelines import pipeline_tables
+from slowstep.sources._recording.stored_reads import stored_reads_table
 from slowstep.timeline.schema import TABLE
 
 
@@ -29,6 +30,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "threads": _threads(process, notes),
         "graph_work": graph_work_table(process, notes),
         "graph_products": graph_products_table(process, notes),
+        "stored_reads": stored_reads_table(process, notes),
         **padding_tables(process, notes),
         **pipeline_tables(process, notes),
     }

@@ -27,8 +27,8 @@ How the gain is predicted:
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
-    Where the function opens many files or receives from a network, or its workers' threads are in each other's way for most of the wait,
-    the findings on those lead.
+    Where the function opens many files, reads much more than it uses or receives from a network, or its workers' threads are in each
+    other's way for most of the wait, the findings on those lead.
 What to try:
     Vectorise it, do it once and store the result, do it on whole batches or on the accelerator. Where the training thread makes its own
     batches and workers find a core, they hide a part of it. A worker that computes in Python also hands its batches over late; where that
@@ -80,6 +80,7 @@ from slowstep.diagnosis.evidence.input.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.input.loop_side import known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.evidence.input.read_whole import read_whole
 from slowstep.diagnosis.evidence.input.worker_threads import take_most
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread
@@ -175,7 +176,7 @@ def _found(m: Measurements, side: InputSide, function: TimedFunction, *, receive
         ),
         names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
-        names_cause=not nearer_cause(m) and not take_most(m),
+        names_cause=not nearer_cause(m) and not read_whole(m) and not take_most(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

@@ -19,6 +19,7 @@ from slowstep.record.timing.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.timing.builtin_calls import builtin_rows
 from slowstep.record.timing.call_times import PASSED, CallTimes, others_profile
 from slowstep.record.timing.line_counts import LineCounts
+from slowstep.record.timing.read_looks import ReadLooks
 from slowstep.record.writing.fastpath import TINY_NS
 from slowstep.record.writing.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.writing.threads import ThreadState
@@ -87,8 +88,9 @@ class FetchTimer:
             "fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows, passed=PASSED
         )
         self._lines = LineCounts(recorder.note, lambda: False, FRAMEWORK, of="fetch", is_call=True)
+        self._reads = ReadLooks(recorder.note, recorder.fault, self._calls, passed=PASSED)
         recorder.undos.append(self._io.close)
-        recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
+        recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._reads.forget, self._forget]
         self._forget()
 
     def _forget(self) -> None:
@@ -160,7 +162,7 @@ class FetchTimer:
                 return self._lines
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
-        timers = (self._calls, self._builtins) if is_first else (self._calls,)
+        timers = (self._calls, self._builtins, self._reads) if is_first else (self._calls,)
         return next((timer for timer in timers if timer.begin(at_ns)), None)
 
     def _wants_lines(self, me: ThreadState) -> bool:
