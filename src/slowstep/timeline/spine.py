@@ -1,4 +1,4 @@
-"""The spine: hosts and devices in the form that all sources share, so that one function charges all of them (`analyses/ledger/charge.py`).
+"""The spine: hosts and devices in the form that one function charges (`analyses/ledger/charge.py`), whichever tables a source filled.
 
 A source that sees a device from afar does not know when its work began and ended: every time has a low and a high, which are one where it
 is exact. Absence of a row is idle only where the rows are said to be complete; elsewhere the device may have worked.
