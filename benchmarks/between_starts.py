@@ -1,8 +1,9 @@
 """How much does a script's speed differ from one start to the next, where nothing else runs? From stored results: nothing is run here.
 
-`accuracy.py` and `prove.py` start the same form of a script again and again, some of it right after each other. Pairs of neighbours are
-held against each other here: |ln(one / other)| / sqrt(2) is how far a single start is off. Printed is the standard deviation of a normal
-distribution that has the same median, and the same 90, 95 and 99 % of starts within.
+`accuracy.py` and `prove.py` start the same form of a script again and again, some of it right after each other. Of results that no page is
+drawn from any more, the speeds alone are kept (`results/starts-*.json`). Pairs of neighbours are held against each other here:
+|ln(one / other)| / sqrt(2) is how far a single start is off. Printed is the standard deviation of a normal distribution that has the same
+median, and the same 90, 95 and 99 % of starts within.
 
 python benchmarks/between_starts.py [RESULTS.json ...]
 """
@@ -29,6 +30,8 @@ def rates(results: dict[str, Any]) -> Iterator[list[float]]:
     """Samples/s of starts of the same form of a script, one right after the other or with one other run between."""
     for row in results.get("problems", []):
         yield [rate for rate in row["fixed_samples_per_s"] if rate]
+    for kept in results.get("results", []):
+        yield from kept["samples_per_s"]
     for row in results.get("rows", []):
         for form in ("problem", "fixed"):
             yield [pair[form] for pair in row["plain"]]
@@ -48,7 +51,7 @@ def deviation(found: list[float], share: float) -> float:
 
 def stored() -> list[Path]:
     """All results that hold repeated starts."""
-    return sorted([*RESULTS.glob("accuracy-*.json"), *RESULTS.glob("prove-*.json")])
+    return sorted(path for name in ("accuracy", "prove", "starts") for path in RESULTS.glob(f"{name}-*.json"))
 
 
 def read(paths: list[Path]) -> list[float]:

@@ -11,7 +11,7 @@ from parsed import parsed
 ROOT = Path(__file__).parents[2]
 # Beside the code: how something is added there, with a whole file to begin with.
 ADDING = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "src").rglob("README.md"))
-PAGES = ["CONTRIBUTING.md", "README.md", "tests/README.md", *ADDING]
+PAGES = ["CONTRIBUTING.md", "README.md", "benchmarks/README.md", "tests/README.md", *ADDING]
 PAGES += [page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md")]
 
 
@@ -85,6 +85,36 @@ def test_every_file_that_a_page_links_to_exists(page):
     linked = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
 
     assert [link for link in linked if link and not ((ROOT / page).parent / link).exists()] == []
+
+
+def _written_by_benchmarks(text: str) -> dict[str, list[str]]:
+    """The pages that each script of the table writes, but of those that are said not to have been run."""
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return {row[0]: re.findall(r"`([\w/]+\.md)`", row[2]) for row in rows if "not run yet" not in row[1].lower()}
+
+
+def test_a_page_that_a_benchmark_writes_is_there_or_it_is_said_not_to_have_been_run():
+    folder = ROOT / "benchmarks"
+    written = _written_by_benchmarks((folder / "README.md").read_text(encoding="utf-8"))
+
+    assert sum(map(len, written.values())) >= 5
+    assert [page for pages in written.values() for page in pages if not (folder / page).exists() and not (ROOT / page).exists()] == []
+
+
+def test_a_page_is_asked_for_where_its_script_was_run_only():
+    rows = "| script | asks | writes |\n| `a.py` | What? | `results/a.json`, `a.md` |\n| `b.py` | What? Not run yet | `b.md` |"
+
+    assert _written_by_benchmarks(rows) == {"`a.py`": ["a.md"]}
+
+
+def test_every_result_of_a_benchmark_is_named():
+    texts = [path.read_text(encoding="utf-8") for folder in ("benchmarks", "docs") for path in (ROOT / folder).rglob("*.md")]
+    texts += [path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").rglob("*.py")]
+    # Read by its name's pattern.
+    kept = {"starts-2026-11-27.json"}
+
+    results = {path.name for path in (ROOT / "benchmarks/results").iterdir()}
+    assert {name for name in results if not any(name in text for text in texts)} == kept
 
 
 def test_contributing_names_the_page_of_each_thing_that_can_be_added():
