@@ -13,11 +13,13 @@ _LOCALE: Final = ("LC_ALL", "LC_CTYPE", "LANG")
 _C_LOCALE: Final = ("C", "POSIX")
 
 
-def width_of(stream: TextIO) -> int:
-    """Cells of a line; 80 where nobody says."""
+def width_of(stream: TextIO | None) -> int:
+    """Cells of a line; 80 where nobody says, and of a stream that came closed."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns) > 0:
         return int(columns)
+    if stream is None:
+        return 80
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
