@@ -20,9 +20,9 @@ from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
 from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.idle import CALLS
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.ledger.trace_ledger import RANKS, build_ledger
+from slowstep.analyses.ledger.trace_ledger import RANKS, build_trace_ledger
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.intervals import innermost
@@ -110,9 +110,9 @@ def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int)
     for seed in range(how_many(SEEDS)):
         made = program(seed, streams=streams, updates=updates)
         trace = made.trace()
-        steps, _ = find_steps(trace)
+        steps, _ = find_trace_steps(trace)
 
-        ledger, _ = build_ledger(trace, steps)
+        ledger, _ = build_trace_ledger(trace, steps)
 
         assert found(ledger) == made.account(steps["start_ns"].to_list(), steps["end_ns"].to_list()), seed
 
@@ -147,9 +147,9 @@ def test_the_bounds_of_a_trace_of_the_host_alone_contain_the_account(
     for seed in range(how_many(SEEDS)):
         made = program(seed, streams=streams, updates=updates, awaits=awaits)
         trace = made.trace(shows_device=False)
-        steps, _ = find_steps(trace)
+        steps, _ = find_trace_steps(trace)
 
-        ledger, _ = build_ledger(trace, steps)
+        ledger, _ = build_trace_ledger(trace, steps)
 
         edges = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
         check_bounds(ledger, seen_from_afar(made.account(*(edge.tolist() for edge in edges))), edges)

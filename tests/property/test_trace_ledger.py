@@ -15,8 +15,8 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
 from slowstep.analyses.events.tables import LEDGER
 from slowstep.analyses.ledger.ledger import ledger_rows
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.timeline.timeline import Timeline
 
 KINDS = ("kernel", "h2d", "d2h", "d2d", "p2p", "memset")
@@ -64,8 +64,8 @@ def _trace(hosts: list[Any], devices: list[Any], steps: list[Any]) -> Timeline:
 
 
 def check_sums(trace: Timeline) -> None:
-    steps, _ = find_steps(trace)
-    ledger, gaps = build_ledger(trace, steps)
+    steps, _ = find_trace_steps(trace)
+    ledger, gaps = build_trace_ledger(trace, steps)
     lengths = dict(enumerate((steps["end_ns"] - steps["start_ns"]).to_list()))
     assert dict(enumerate(ledger.ns.sum(axis=0).tolist())) == lengths
     assert len(set(ledger.parts)) == len(ledger.parts)
@@ -96,8 +96,8 @@ def test_the_same_holds_without_a_device(trace: Timeline) -> None:
 @settings(max_examples=how_many(40))
 @given(traces())
 def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> None:
-    steps, _ = find_steps(trace)
-    ledger, gaps = build_ledger(trace, steps)
+    steps, _ = find_trace_steps(trace)
+    ledger, gaps = build_trace_ledger(trace, steps)
     expected: dict[tuple[int, str, str], int] = {}
     rank_of = {"kernel": 0, "d2d": 1, "p2p": 1, "memset": 2, "h2d": 4, "d2h": 5}
     events = trace.table("device_events").to_dicts()
@@ -129,11 +129,11 @@ def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> Non
 def test_the_order_of_events_does_not_matter(trace: Timeline, seed: int) -> None:
     tables = {name: table.sample(fraction=1.0, shuffle=True, seed=seed) for name, table in trace.tables.items()}
     shuffled = dataclasses.replace(trace, tables=tables)
-    steps, notes = find_steps(trace)
-    other_steps, other_notes = find_steps(shuffled)
+    steps, notes = find_trace_steps(trace)
+    other_steps, other_notes = find_trace_steps(shuffled)
     assert steps.equals(other_steps)
     assert notes == other_notes
-    (ledger, gaps), (other, other_gaps) = build_ledger(trace, steps), build_ledger(shuffled, steps)
+    (ledger, gaps), (other, other_gaps) = build_trace_ledger(trace, steps), build_trace_ledger(shuffled, steps)
     assert (ledger.parts, ledger.ns.tolist()) == (other.parts, other.ns.tolist())
     causes = ["step", "gap", "start_ns", "end_ns", *COLUMNS, "between_steps"]
     assert gaps.select(causes).equals(other_gaps.select(causes))

@@ -24,7 +24,7 @@ from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
-from slowstep.analyses.ledger.trace_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
@@ -32,7 +32,7 @@ from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.sharing.collectives import find_collectives
 from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.steps import Steps
-from slowstep.analyses.steps.trace_steps import as_steps, find_steps
+from slowstep.analyses.steps.trace_steps import as_steps, find_trace_steps
 from slowstep.analyses.steps.traced_training import batch_size as batch_size_of
 from slowstep.analyses.steps.traced_training import find_words, is_training
 from slowstep.analyses.steps.training_topic import TrainingTopic
@@ -118,7 +118,7 @@ class _TraceAnalyses:
 
     @cached_property
     def _steps_and_notes(self) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
-        return self.attempt.several(2, find_steps, self._timeline)
+        return self.attempt.several(2, find_trace_steps, self._timeline)
 
     @property
     def _whole(self) -> pl.DataFrame:
@@ -137,7 +137,7 @@ class _TraceAnalyses:
 
     @cached_property
     def ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
-        return self.attempt.several(2, build_ledger, self._timeline, self.step_rows, self._callers)
+        return self.attempt.several(2, build_trace_ledger, self._timeline, self.step_rows, self._callers)
 
     @property
     def gaps(self) -> pl.DataFrame:

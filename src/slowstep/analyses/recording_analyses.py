@@ -21,7 +21,7 @@ from slowstep.analyses.batches.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.batches.transfer import with_held_transfers
 from slowstep.analyses.compute.forward_counts import at_usual_counts
 from slowstep.analyses.compute.work import Work, find_work
-from slowstep.analyses.ledger.captured_ledger import with_captured
+from slowstep.analyses.ledger.captured_ledger import with_captured_ledger
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
@@ -227,7 +227,7 @@ def _captured(capture: Capture, measure: MeasureCapture, faults: list[Fault]) ->
 
 
 def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
-    return ledger if captured.device is None else with_captured(ledger, captured.device.ledger)
+    return ledger if captured.device is None else with_captured_ledger(ledger, captured.device.ledger)
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:

@@ -10,8 +10,8 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.completeness import find_completeness, find_trace_doubts
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.input.loader_requests import find_requests
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.analyses.steps.traced_training import batch_size, is_training
 from slowstep.timeline.timeline import Timeline
 
@@ -53,7 +53,7 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
         "kernels-overlap-on-a-stream": 1,
         "other-devices-left-out": 1,
     }
-    ledger, _ = build_ledger(trace, find_steps(trace)[0])
+    ledger, _ = build_trace_ledger(trace, find_trace_steps(trace)[0])
     # From the first work of the device that is judged.
     assert ledger.whole == 35_000
 
@@ -148,7 +148,7 @@ def linear(at: float, rows: int) -> dict[str, object]:
 
 def size_of(*hosts: dict[str, object]) -> int | None:
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 100), step(2, 100, 200)])
-    return batch_size(trace, find_steps(trace)[0])
+    return batch_size(trace, find_trace_steps(trace)[0])
 
 
 def test_the_leading_dimension_of_what_layers_take_is_the_batch() -> None:
@@ -195,6 +195,6 @@ def test_a_request_is_exposed_as_far_as_the_device_stood_still() -> None:
     hosts = [*launches, host("enumerate(DataLoader)#_Iter.__next__", 50, 140, "annotation")]
     devices = [device("k", 5, 100, correlation=0), device("k", 160, 200, correlation=1)]
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 200)])
-    steps, _ = find_steps(trace)
-    _, gaps = build_ledger(trace, steps)
+    steps, _ = find_trace_steps(trace)
+    _, gaps = build_trace_ledger(trace, steps)
     assert find_requests(trace, steps, gaps).select("step", "start_ns", "exposed_ns").rows() == [(0, 50_000, 40_000)]

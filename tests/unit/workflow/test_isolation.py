@@ -34,7 +34,7 @@ from slowstep.workflow.traces import traces
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
 # Analyses of loops that no loader feeds, and of captures: the made training is none, and has none.
-OF_OTHERS = ("find_timed_lines", "times_of_functions", "with_captured")
+OF_OTHERS = ("find_timed_lines", "times_of_functions", "with_captured_ledger")
 # The document is made of these; the others are parts of them.
 SECTIONS = {
     "_run": recorded_run,

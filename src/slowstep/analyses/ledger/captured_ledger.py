@@ -15,7 +15,7 @@ UNSEEN_BY_HOOKS: Final = ("h2d", "d2h", "gradient_sharing")
 _HOLDER: Final = "compute"
 
 
-def with_captured(ledger: Ledger, captured: Ledger) -> Ledger:
+def with_captured_ledger(ledger: Ledger, captured: Ledger) -> Ledger:
     """The same account, in which every step's compute gives up as much for those stages as the captured steps have of them.
 
     Stages that the recording has seen stay as they are, and none gets more than the compute held. One that the capture has nothing of has

@@ -43,7 +43,7 @@ RANKS: Final = (
 RANK_OF: Final = {kind: rank for rank, (kinds, _) in enumerate(RANKS) for kind in kinds}
 
 
-def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[Ledger, pl.DataFrame]:
+def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[Ledger, pl.DataFrame]:
     """The ledger of the steps and the table `gaps`. Empty without steps.
 
     `callers`: those of the timeline, where they were made already.

@@ -62,7 +62,7 @@ FILLS_THE_QUEUE = Wording(
 )
 
 
-def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
+def find_trace_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
     """The window's steps (table `steps`), and notes: what was inferred, what was left out. No rows where the trace is empty."""
     device = busiest_device(timeline)
     work = None if device is None else device_work(timeline, device)

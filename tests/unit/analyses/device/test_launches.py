@@ -7,12 +7,12 @@ from made_steps import steps
 from made_traces import device, host, made_trace
 from slowstep.analyses.device.launches import find_launches
 from slowstep.analyses.events.tables import LAUNCHES
-from slowstep.analyses.ledger.trace_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
 from slowstep.timeline.timeline import Timeline
 
 
 def launches_of(trace: Timeline, window: pl.DataFrame) -> pl.DataFrame:
-    return find_launches(trace, window, build_ledger(trace, window)[1])
+    return find_launches(trace, window, build_trace_ledger(trace, window)[1])
 
 
 def launch(at: float, number: int, name: str = "cudaLaunchKernel", **more) -> dict:

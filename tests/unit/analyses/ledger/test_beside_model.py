@@ -8,8 +8,8 @@ import pytest
 from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.ledger.stage_ranges import stage_ranges
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
@@ -59,7 +59,7 @@ def named(trace: Timeline) -> list[str]:
 
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
     """Microseconds of idle time of both steps, by stage and part."""
-    _, gaps = build_ledger(trace, find_steps(trace)[0])
+    _, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     idle = us_of(gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns")))
     return {(part.stage, part_in_words(part)): us for part, us in idle.items()}
 

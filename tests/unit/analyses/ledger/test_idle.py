@@ -9,8 +9,8 @@ import pytest
 from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import KERNELS
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
@@ -23,7 +23,7 @@ def launch(start: float, correlation: int, thread: int = 0) -> dict[str, Any]:
 
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
     """Microseconds by stage and part, kernels left out."""
-    ledger, _ = build_ledger(trace, find_steps(trace)[0])
+    ledger, _ = build_trace_ledger(trace, find_trace_steps(trace)[0])
     return {(part.stage, part_in_words(part)): us for part, us in us_of(ledger).items() if part != KERNELS}
 
 
@@ -148,7 +148,7 @@ def test_a_collective_beside_a_kernel_is_overlapped_and_alone_exposed() -> None:
 def test_a_gap_has_its_call_operator_and_place() -> None:
     between = [host("train.py(12): main", 0, 300, "python"), host("aten::mm", 95, 215), host("cudaMalloc", 110, 180, "runtime")]
     trace = two_kernels(*between)
-    _, gaps = build_ledger(trace, find_steps(trace)[0])
+    _, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     row = gaps.row(0, named=True)
     assert (row["call"], row["operator"], row["where"], row["between_steps"], row["thread"]) == (
         "cudaMalloc",
@@ -163,7 +163,7 @@ def test_a_gap_between_two_steps_is_said_to_be_one_in_both() -> None:
     hosts = [launch(0, 1), launch(200, 2)]
     devices = [device("a", 0, 100, correlation=1), device("b", 220, 300, correlation=2)]
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 150), step(2, 150, 300)])
-    _, gaps = build_ledger(trace, find_steps(trace)[0])
+    _, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     assert gaps.select("step", "gap", "start_ns", "end_ns", "between_steps").rows() == [
         (0, 0, 100_000, 150_000, True),
         (1, 0, 150_000, 220_000, True),
@@ -218,7 +218,7 @@ def test_of_waiting_calls_inside_each_other_the_outer_one_is_named() -> None:
 
 
 def first_gap(trace: Timeline) -> dict[str, Any]:
-    return build_ledger(trace, find_steps(trace)[0])[1].row(0, named=True)
+    return build_trace_ledger(trace, find_trace_steps(trace)[0])[1].row(0, named=True)
 
 
 def test_a_gap_after_its_launch_has_the_operator_that_launched() -> None:

@@ -7,8 +7,8 @@ import polars as pl
 from made_parts import us_of
 from made_traces import host, made_trace, step
 from slowstep.analyses.input.loader_requests import find_requests
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
@@ -26,7 +26,7 @@ STEP = [
 
 
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
-    ledger, gaps = build_ledger(trace, find_steps(trace)[0])
+    ledger, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     assert gaps.is_empty()
     return {(part.stage, part_in_words(part)): us for part, us in us_of(ledger).items()}
 
@@ -71,8 +71,8 @@ def test_requests_for_input_are_listed_once_with_their_step() -> None:
     hosts = [*STEP, host("## load_batch ##", 150, 190, "annotation"), host(LOADER, 155, 185, "annotation"), host("aten::mm", 200, 230)]
     hosts += [host("aten::mm", 240, 250), host("MmBackward0", 260, 270), host(LOADER, 250, 259, "annotation", thread=4)]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
-    steps, _ = find_steps(trace)
-    assert find_requests(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
+    steps, _ = find_trace_steps(trace)
+    assert find_requests(trace, steps, build_trace_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
         (0, LOADER, 30_000),
         (1, "## load_batch ##", 40_000),
     ]
@@ -96,9 +96,9 @@ def test_with_stacks_a_request_is_called_as_the_loader_calls_it() -> None:
     function = host("torch/utils/data/dataloader.py(701): __next__", 155, 190, "python")
     hosts = [*STEP, function, host(LOADER, 156, 185, "annotation"), host("MmBackward0", 260, 270)]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
-    steps, _ = find_steps(trace)
+    steps, _ = find_trace_steps(trace)
 
-    requests = find_requests(trace, steps, build_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
+    requests = find_requests(trace, steps, build_trace_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
 
     assert requests.select("name", "exposed_ns").rows() == [(LOADER, 35_000)]
 

@@ -8,8 +8,8 @@ import pytest
 from made_parts import dry_part
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import parts_of
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 
 READ_BACK = ("d2h", "device idle after cudaStreamSynchronize")
 
@@ -20,7 +20,7 @@ def idle_after_a_wait(*work: dict[str, Any]) -> list[tuple[str, str, float]]:
     wait = host("cudaStreamSynchronize", 50, 110, "runtime")
     devices = [device("a", 0, 100, correlation=1), device("b", 5000, 5100, correlation=2)]
     trace = made_trace(hosts=[*launches, wait, *work], devices=devices, steps=[step(1, 0, 5100)])
-    _, gaps = build_ledger(trace, find_steps(trace)[0])
+    _, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     rows = gaps.with_columns(us=(pl.col("end_ns") - pl.col("start_ns")) / 1000, what=pl.coalesce("operator", "call"))
     return list(rows.select("stage", "what", "us").iter_rows())
 
@@ -61,6 +61,6 @@ def test_a_free_in_which_the_device_ran_dry_keeps_what_follows() -> None:
     devices = [device("a", 0, 100, correlation=1), device("b", 5000, 5100, correlation=2)]
     trace = made_trace(hosts=[*launches, host("cudaFree", 50, 3000, "runtime")], devices=devices, steps=[step(1, 0, 5100)])
 
-    _, gaps = build_ledger(trace, find_steps(trace)[0])
+    _, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
 
     assert parts_of(gaps) == [dry_part("cudaFree")]

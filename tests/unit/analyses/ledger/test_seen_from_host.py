@@ -11,8 +11,8 @@ from made_traces import host, made_trace, step
 from slowstep.analyses.ledger.instants import find_stretches
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.seen_from_host import works_unseen
-from slowstep.analyses.ledger.trace_ledger import build_ledger
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.parts import DEVICE_WORK, UNKNOWN, PartKind
 from slowstep.timeline.timeline import Timeline
 
@@ -26,7 +26,7 @@ def launch(begin: int) -> Any:
 
 def ledger_of(*hosts: Any, until: int) -> tuple[Timeline, Ledger]:
     trace = made_trace(hosts=hosts, steps=[step(1, 0, until)])
-    ledger, gaps = build_ledger(trace, find_steps(trace)[0])
+    ledger, gaps = build_trace_ledger(trace, find_trace_steps(trace)[0])
     assert gaps.is_empty()
     return trace, ledger
 
@@ -54,7 +54,7 @@ def test_after_a_launch_it_is_not_known_whether_the_device_works() -> None:
     assert ledger.bounds(DEVICE_WORK)[0] == 0
     assert ledger.share_of(UNKNOWN) > 0.95
     assert us_of(ledger)[UNKNOWN] > 10 * MS
-    stretches = find_stretches(trace, find_steps(trace)[0], build_ledger(trace, find_steps(trace)[0])[1])
+    stretches = find_stretches(trace, find_trace_steps(trace)[0], build_trace_ledger(trace, find_trace_steps(trace)[0])[1])
     assert PartKind.UNKNOWN in stretches["kind"].to_list()
     assert (stretches["end_ns"] - stretches["start_ns"]).sum() == 11 * MS * 1000
 

@@ -15,7 +15,7 @@ from slowstep.analyses.replay.recording_cost import AS_RECORDED
 from slowstep.analyses.replay.replay import MISSES_AT_MOST, RESIDUAL_AT_MOST, find_replay
 
 kineto = pytest.importorskip("slowstep.sources.kineto")
-find_steps = pytest.importorskip("slowstep.analyses.steps.trace_steps").find_steps
+find_trace_steps = pytest.importorskip("slowstep.analyses.steps.trace_steps").find_trace_steps
 
 # Its one step was cut out of the middle, and waits for what the one before it had launched.
 CUT_OUT = "v100_resnet50_workers"
@@ -25,7 +25,7 @@ TRACES = sorted((Path(__file__).parents[3] / "data" / "kineto").glob("*/*.json.g
 @pytest.mark.parametrize("path", few(TRACES, every=5), ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
     timeline = kineto.SOURCE.read(path)
-    steps, _ = find_steps(timeline)
+    steps, _ = find_trace_steps(timeline)
     every = find_replay(timeline, steps, {})
     rows = every.filter(pl.col("recording") == AS_RECORDED)
     unchanged = rows.filter(pl.col("scenario") == scenarios.UNCHANGED)
@@ -49,7 +49,7 @@ def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
 def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
     """Its device idles for three quarters of the time, nearly all of it before launches."""
     timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))
-    steps, _ = find_steps(timeline)
+    steps, _ = find_trace_steps(timeline)
     rows = find_replay(timeline, steps, {}).filter(pl.col("not_judged").is_null() & (pl.col("scenario") == scenarios.LAUNCHES_FREE))
     assert (rows["unchanged_ns"] / rows["expected_ns"]).min() > 1.5
 
@@ -58,7 +58,7 @@ def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
 @pytest.mark.parametrize(("values", "nodes"), [(1, 1), (30_000, 1000)])
 def test_a_step_too_large_to_be_replayed_at_once_has_the_same_answers(values: int, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))
-    steps = find_steps(timeline)[0].head(1)
+    steps = find_trace_steps(timeline)[0].head(1)
     at_once = find_replay(timeline, steps, {})
     passes: list[int] = []
     lengths = replay_lengths.step_lengths

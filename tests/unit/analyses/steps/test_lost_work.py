@@ -8,7 +8,7 @@ import pytest
 
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.analyses.steps.whole_steps import (
     EVENTS_MISSING,
     FEWER_STEPS,
@@ -43,18 +43,18 @@ def trace_of(shown: list[int], *, launched: list[int] | None = None, operators: 
 
 
 def numbers(trace: Timeline) -> list[int]:
-    return find_steps(trace)[0]["number"].to_list()
+    return find_trace_steps(trace)[0]["number"].to_list()
 
 
 def test_steps_whose_launches_have_no_kernels_are_left_out_and_counted() -> None:
-    steps, notes = find_steps(trace_of([10, 0, 2, 10], launched=[10, 10, 10, 10]))
+    steps, notes = find_trace_steps(trace_of([10, 0, 2, 10], launched=[10, 10, 10, 10]))
 
     assert steps["number"].to_list() == [3, 6]
     assert notes == (LEFT_OUT(steps=FOUR_AND_FIVE, why=KERNELS_MISSING(launches=20, missing=18, remedy=FEWER_STEPS)),)
 
 
 def test_steps_without_launches_whose_operators_launch_elsewhere_are_left_out() -> None:
-    steps, notes = find_steps(trace_of([10, 0, 3, 10]))
+    steps, notes = find_trace_steps(trace_of([10, 0, 3, 10]))
 
     assert steps["number"].to_list() == [3, 6]
     assert notes == (LEFT_OUT(steps=FOUR_AND_FIVE, why=LAUNCHES_LOST(remedy=FEWER_STEPS)),)
@@ -119,8 +119,8 @@ def test_in_a_cut_file_the_same_operators_launch_all_of_the_same_work() -> None:
 
 
 def test_a_step_of_a_cut_file_that_no_other_confirms_is_left_out_where_there_is_a_device() -> None:
-    steps, notes = find_steps(trace_of([10, 2, 5], complete=False))
-    of_one, said = find_steps(trace_of([10], complete=False))
+    steps, notes = find_trace_steps(trace_of([10, 2, 5], complete=False))
+    of_one, said = find_trace_steps(trace_of([10], complete=False))
 
     assert steps.is_empty()
     assert of_one.is_empty()
@@ -137,7 +137,7 @@ def test_a_cut_file_without_steps_is_not_taken_as_one() -> None:
     hosts = [host("cudaLaunchKernel", 10 * n, 10 * n + 5, "runtime", correlation=n) for n in range(3)]
     devices = [device("gemm", 10 * n + 6, 10 * n + 9, correlation=n) for n in range(3)]
 
-    steps, notes = find_steps(made_trace(hosts=hosts, devices=devices, complete=False))
+    steps, notes = find_trace_steps(made_trace(hosts=hosts, devices=devices, complete=False))
 
     assert steps.is_empty()
     assert notes[0].holds(NOTHING_LEFT())

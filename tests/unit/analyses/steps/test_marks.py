@@ -8,7 +8,7 @@ import pytest
 
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.steps.marks import NUMBERS_MISSING, REACHING_OVER, WITHOUT_LENGTH, find_mark_doubts
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.analyses.steps.whole_steps import END_UNKNOWN, LEFT_OUT, MARKS_OVERLAP, ONE_STEP_IS, STEPS_ARE
 from slowstep.timeline.timeline import Timeline
 
@@ -28,7 +28,7 @@ def trace_of(*marks: dict[str, Any], count: int = 4, device_us: float = 60) -> T
 
 
 def lengths(trace: Timeline) -> dict[int, float]:
-    steps, _ = find_steps(trace)
+    steps, _ = find_trace_steps(trace)
     return {row["number"]: (row["end_ns"] - row["start_ns"]) / 1000 for row in steps.iter_rows(named=True)}
 
 
@@ -40,7 +40,7 @@ def test_marks_that_follow_each_other_are_not_doubtful() -> None:
     trace = trace_of(*(step(n + 4, 100 * n, 100 * n + 99) for n in range(4)))
 
     assert doubts(trace) == {}
-    assert find_steps(trace)[1] == ()
+    assert find_trace_steps(trace)[1] == ()
 
 
 @pytest.mark.parametrize("device_us", [60, 140])
@@ -51,7 +51,7 @@ def test_a_step_whose_mark_is_missing_is_in_no_step(device_us: float) -> None:
     trace = trace_of(*marks, device_us=device_us)
 
     assert lengths(trace) == {number: pytest.approx(length, rel=0.02) for number, length in lengths(whole).items() if number != 5}
-    assert find_steps(trace)[1][0] == JUMP
+    assert find_trace_steps(trace)[1][0] == JUMP
     assert doubts(trace) == {"missing-step-marks": 1}
 
 
@@ -59,7 +59,7 @@ def test_a_mark_without_length_is_said_and_lengthens_no_other() -> None:
     trace = trace_of(step(4, 0, 99), step(5, 100, 100), step(6, 200, 299), step(7, 300, 399))
 
     assert lengths(trace) == {4: 99, 6: 100, 7: 99}
-    assert find_steps(trace)[1] == (WITHOUT_LENGTH(marks=1), JUMP)
+    assert find_trace_steps(trace)[1] == (WITHOUT_LENGTH(marks=1), JUMP)
     assert doubts(trace) == {"marks-without-length": 1}
 
 
@@ -83,8 +83,8 @@ def test_marks_that_meet_but_for_the_rounding_of_their_times_do_not_overlap(unit
     trace = trace_of(*marks, step(7, 300 + unit, 399))
 
     assert doubts(trace) == {}
-    assert find_steps(trace)[1] == ()
-    assert find_steps(trace)[0]["number"].to_list() == [4, 5, 6, 7]
+    assert find_trace_steps(trace)[1] == ()
+    assert find_trace_steps(trace)[0]["number"].to_list() == [4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("unit", [0.001, 0.25, 1])
@@ -101,12 +101,12 @@ def test_marks_that_reach_into_the_next_end_where_that_begins(too_long: float) -
     trace = trace_of(*marks, step(7, 300, 399))
 
     assert lengths(trace) == {4: 100, 5: 100, 6: 100, 7: 99}
-    assert find_steps(trace)[1] == (REACHING_OVER(marks=3),)
+    assert find_trace_steps(trace)[1] == (REACHING_OVER(marks=3),)
     assert doubts(trace) == {"overlapping-step-marks": 3}
 
 
 def test_a_last_mark_that_reaches_as_far_as_those_before_it_has_no_end() -> None:
-    steps, notes = find_steps(trace_of(*(step(n + 4, 100 * n, 100 * n + 150) for n in range(4))))
+    steps, notes = find_trace_steps(trace_of(*(step(n + 4, 100 * n, 100 * n + 150) for n in range(4))))
 
     assert steps["number"].to_list() == [4, 5, 6]
     assert notes[-1] == LEFT_OUT(steps=ONE_STEP_IS(number=7), why=END_UNKNOWN())
@@ -116,7 +116,7 @@ def test_a_mark_that_begins_where_its_neighbour_has_done_nothing_bounds_no_step(
     trace = trace_of(step(4, 0, 99), step(5, 100, 199), step(6, 102, 299), step(7, 300, 399))
 
     assert lengths(trace) == {4: 99, 7: 99}
-    assert LEFT_OUT(steps=STEPS_ARE(numbers="5", last=6), why=MARKS_OVERLAP()) in find_steps(trace)[1]
+    assert LEFT_OUT(steps=STEPS_ARE(numbers="5", last=6), why=MARKS_OVERLAP()) in find_trace_steps(trace)[1]
 
 
 def test_of_marks_that_cross_without_following_each_other_none_counts() -> None:
