@@ -9,7 +9,7 @@ from functools import cache
 
 from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
 from slowstep.frameworks._profilers import OF_PROFILERS
-from slowstep.frameworks._words import Code, Words
+from slowstep.frameworks._words import Code, Named, Words
 from slowstep.registry import discover
 
 # Where nothing tells which framework trains.
@@ -31,8 +31,13 @@ def plain() -> Words:
 @cache
 def code(which: Code) -> re.Pattern[str]:
     """What finds such code of any framework, in the path of a file."""
-    known = [words.code[which] for words in all_words().values() if which in words.code]
-    return re.compile("|".join(f"(?:{pattern})" for pattern in known) or _NOTHING)
+    return _any_of(words.code[which] for words in all_words().values() if which in words.code)
+
+
+@cache
+def named(which: Named) -> re.Pattern[str]:
+    """What finds such functions of any framework, by their names."""
+    return _any_of(words.names[which] for words in all_words().values() if which in words.names)
 
 
 @cache
@@ -96,3 +101,7 @@ def shows(framework: str | None, event: Event) -> bool | None:
 
 def _first(trains: Callable[[Words], bool], otherwise: Words) -> Words:
     return min(filter(trains, all_words().values()), key=lambda words: words.beneath, default=otherwise)
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or _NOTHING)

@@ -39,6 +39,20 @@ class Code(Enum):
     HOOK_OF_COLLATE = "what slowstep puts around the collating of a batch"
 
 
+class Named(Enum):
+    """What they show of a framework by the name of a function, which others may have too."""
+
+    MODEL_CALL = "what calls a model"
+    UPDATE_WRAPPER = "what is put around every update"
+    NEXT_BATCH = "what is asked for the next batch"
+    NEXT_INDICES = "what draws the indices of one"
+    FETCH = "what makes one"
+    READS_BACK = "a built-in method that brings a value to the host"
+    WALKS = "what walks over a model's weights"
+    COPIES = "what copies tensors"
+    CHANGES = "what changes tensors in place"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
@@ -60,7 +74,8 @@ class Argument:
 class Words:
     """How users of a framework write changes. What it has no word for is said in those of the framework that it `rests_on`.
 
-    `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
+    `code` has patterns that find files of it in paths with any separator, `names` such that find its functions; `saver` is what writes its
+    checkpoints; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
@@ -77,6 +92,8 @@ class Words:
     title: str
     arguments: Mapping[Remedy, Argument | str]
     code: Mapping[Code, str] = field(default_factory=dict)
+    names: Mapping[Named, str] = field(default_factory=dict)
+    saver: str = ""
     loop: re.Pattern[str] | None = None
     marks: re.Pattern[str] | None = None
     beneath: bool = False

@@ -26,9 +26,9 @@ _LEAST_MS: Final = 0.01
 _LEAST_BUSY: Final = 0.005
 _RULE: Final = "slow-pipeline"
 _UNREAD: Final = {
-    "autotune-off": "autotune is off for it, without which TensorFlow counts nothing",
+    "autotune-off": "autotune is off for it, without which nothing is counted",
     "too-slow": "reading what they count took too long",
-    "several-replicas": "its batches are divided among replicas, and TensorFlow counts nothing where that is done",
+    "several-replicas": "its batches are divided among replicas, and nothing is counted where that is done",
     "unreadable": "what they count could not be read",
     FEW_READINGS: "there are too few readings of what they count",
     FEW_BATCHES: "too few batches came while they were read: {batches}",

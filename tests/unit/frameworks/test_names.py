@@ -12,7 +12,7 @@ import pytest
 import slowstep
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import all_trace_events, all_words, code, events
-from slowstep.frameworks._words import Code
+from slowstep.frameworks._words import Code, Named
 
 ROOT = Path(slowstep.__path__[0])
 NAMES = re.compile(
@@ -25,14 +25,10 @@ _TABLE = "an example in the description of a column, or a value of it"
 ANALYSES = {
     "after_update/activities.py": "libraries that compute with arrays, and draw",
     "events/tables.py": _TABLE,
-    "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
     "over_time/growth.py": "libraries that write files",
-    "over_time/startup_functions.py": "the name of a part of the start-up",
-    "python/calls.py": "whose package is none of a data set's",
-    "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
+    "python/gap_calls.py": "libraries of metrics",
     "python/user_places.py": "packages that are installed, as traces cut their paths",
     "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
-    "steps/captures.py": "the profiler that took the captures of recordings which do not name it",
 }
 DIAGNOSIS = {
     "rules/over_time/growing_step_time.py": "the names of evidence that reports have had since they count operations",
@@ -81,6 +77,12 @@ def test_a_name_is_seen_in_a_text_and_not_in_a_docstring(tmp_path):
 def test_every_kind_of_code_is_known_of_a_framework_and_used(which):
     assert any(which in words.code for words in all_words().values())
     assert any(f"Code.{which.name}" in path.read_text(encoding="utf-8") for path in (ROOT / "analyses").rglob("*.py"))
+
+
+@pytest.mark.parametrize("which", Named)
+def test_every_kind_of_name_is_known_of_a_framework_and_used(which):
+    assert any(which in words.names for words in all_words().values())
+    assert any(f"Named.{which.name}" in path.read_text(encoding="utf-8") for path in (ROOT / "analyses").rglob("*.py"))
 
 
 @pytest.mark.parametrize("which", Event)

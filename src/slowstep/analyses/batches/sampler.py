@@ -17,16 +17,14 @@ from slowstep.analyses.after_update.timed_gaps import MOSTLY, read_gap_calls
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.python.functions import FEWEST_STACKS, FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node
-from slowstep.frameworks._known import code
-from slowstep.frameworks._words import Code
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Frame, Timeline
 
 REQUEST = code(Code.REQUEST)
 FETCHERS_FILE = code(Code.FETCH)
-NEXT_INDEX = "_next_index"
-NEXT_BATCH = "_BaseDataLoaderIter.__next__"
-FETCH = ".fetch"
+NEXT_INDEX, NEXT_BATCH, FETCH = named(Named.NEXT_INDICES), named(Named.NEXT_BATCH), named(Named.FETCH)
 COLUMN = {name: i for i, name in enumerate(PART_STAGE)}
 
 
@@ -136,12 +134,12 @@ def _sampler(tree: GapCalls, begin: int) -> tuple[int, float] | None:
             found = number, held * tree.left(number)
 
 
-def _number(tree: GapCalls, file: re.Pattern[str], name: str) -> int | None:
+def _number(tree: GapCalls, file: re.Pattern[str], name: re.Pattern[str]) -> int | None:
     return next((number for number, node in tree.nodes.items() if _is(node, file, name)), None)
 
 
-def _is(node: Node, file: re.Pattern[str], name: str) -> bool:
-    return node.name.endswith(name) and bool(file.search(node.file))
+def _is(node: Node, file: re.Pattern[str], name: re.Pattern[str]) -> bool:
+    return bool(name.search(node.name) and file.search(node.file))
 
 
 def _plain_ns(tree: GapCalls, number: int) -> float:
@@ -161,6 +159,6 @@ def _into(path: Path) -> list[str]:
 def _below_next_index(path: Path) -> Path:
     """What the loader's call of its sampler had called; nothing where a stack does not stand there."""
     for depth, frame in enumerate(path):
-        if frame.function.endswith(NEXT_INDEX) and REQUEST.search(frame.file):
+        if NEXT_INDEX.search(frame.function) and REQUEST.search(frame.file):
             return path[depth + 1 :]
     return ()

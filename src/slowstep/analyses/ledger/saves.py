@@ -11,6 +11,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import plain
 from slowstep.parts import Part, PartKind
 from slowstep.timeline.intervals import Ints
 
@@ -82,7 +83,7 @@ def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
 
 def saving_part(function: str | None) -> Part:
     """The part of the ledger that is the writing by a function."""
-    return Part("store", PartKind.SAVE, function or "torch.save")
+    return Part("store", PartKind.SAVE, function or plain().saver)
 
 
 def is_saving(part: Part) -> bool:

@@ -16,8 +16,8 @@ from slowstep.frameworks._words import Code
 COMPILER = code(Code.COMPILER)
 # Functions in its files that do not compile: what is imported for other uses too, and what runs a graph that was compiled before.
 NOT_COMPILING = re.compile(r"^<module>$|(^|\.)(run|__call__)$")
-# Said of torch.compile, the only one whose files are known.
-COMPILE: Final = "torch.compile"
+# Said of the one whose files are known.
+COMPILE: Final = plain().advise(Remedy.COMPILE_FUNCTION)
 # The interpreter's own code that finds and runs modules.
 IMPORTING = re.compile(r"^<frozen importlib\._bootstrap")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")

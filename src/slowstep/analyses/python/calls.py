@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import polars as pl
 
-from slowstep.analyses.python.functions import PACKAGE, is_library, library_of
+from slowstep.analyses.python.functions import COMPUTING, PACKAGE, is_library, library_of
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.timeline.timeline import Frame, Timeline
@@ -166,9 +166,9 @@ def _is_users(key: Key) -> bool:
 
 
 def _package(key: Key) -> str | None:
-    """The installed package that a function is of; None of PyTorch's own, and of what is in none."""
+    """The installed package that a function is of; None of what computes for a framework, and of what is in none."""
     found = PACKAGE.search(key[0])
-    return found[1] if found is not None and found[1] != "torch" and not key[1].endswith(("comp>", "genexpr>")) else None
+    return found[1] if found is not None and not COMPUTING.search(key[0]) and not key[1].endswith(("comp>", "genexpr>")) else None
 
 
 def _library(key: Key) -> str | None:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.cell_code import is_cell_top_level, without_shell
 from slowstep.analyses.steps.steps import Floats
-from slowstep.frameworks._known import code
-from slowstep.frameworks._words import Code
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 from slowstep.parts import CodePlace
 from slowstep.record.writing.own_frames import is_own
 from slowstep.timeline.intervals import Ints
@@ -36,11 +36,11 @@ COMPUTING = code(Code.COMPUTES)
 OPTIMIZERS = code(Code.OPTIMIZERS)
 MODEL_FILE = code(Code.MODEL_CALL)
 # What a call of a module goes through there, in whichever version; `parameters` and `train` are no calls of it.
-MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
+MODULE_CALL = named(Named.MODEL_CALL)
 # Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
 COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 # What optimizers and schedulers wrap around every update.
-UPDATE_WRAPPER = re.compile(r"\.<locals>\.wrapper$")
+UPDATE_WRAPPER = named(Named.UPDATE_WRAPPER)
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\]tensorboard(X)?[/\\]|[/\\]csv\.py$")
 

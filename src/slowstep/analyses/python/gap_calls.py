@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from slowstep.analyses.python.functions import LIBRARY
+from slowstep.frameworks._known import named
+from slowstep.frameworks._words import Named
 
 # Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars. Paths begin at the package.
 LOGGING = re.compile(
@@ -24,7 +26,7 @@ JUDGING = re.compile(
     r"^(torchmetrics|torcheval|evaluate|seqeval|sacrebleu|rouge_score|pycocotools|skimage[/\\]metrics"
     r"|sklearn[/\\]metrics(?![/\\]_?pairwise))[/\\]"
 )
-READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of '(torch|numpy)")
+READING_BACK = re.compile(rf"{named(Named.READS_BACK).pattern}|'(item|tolist|numpy|cpu)' of 'numpy")
 # Libraries of arrays judge results only in functions of the user's that are named so: they cluster, draw and count as well.
 ARRAYS = re.compile(r"^(scipy|numpy)[/\\]")
 OF_ARRAYS = re.compile(r"\bnumpy\b")
@@ -42,9 +44,9 @@ METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
 # Where installed packages begin; what is before is the user's to name.
 PACKAGES = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+(?:\.\d+)?)[/\\]")
 # Who walks over a model's weights, who copies tensors, and who changes them in place.
-WALKS = re.compile(r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$")
-COPIES = re.compile(r"^Tensor\.clone$|^torch\.cat$|(^|\.)deepcopy$")
-CHANGES = re.compile(r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$")
+WALKS = named(Named.WALKS)
+COPIES = re.compile(rf"{named(Named.COPIES).pattern}|(^|\.)deepcopy$")
+CHANGES = named(Named.CHANGES)
 
 
 @dataclass(frozen=True, slots=True)

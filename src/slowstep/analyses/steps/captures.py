@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.suspensions import stretches_that_hold
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._remedies import Remedy
 from slowstep.timeline.intervals import Ints
 
 # Steps before and after that are compared, and the times that they are drawn anew for the interval of the ratio.
@@ -17,6 +19,8 @@ FEWEST_COMPARED = 10
 DRAWS = 500
 # Neighbouring identical runs differ by 4 % (docs/accuracy.md): a slow-down that is surely more lasts.
 LASTING_FROM = 1.04
+# Older recordings do not name it: they have no other one.
+_DEFAULT_PROFILER = plain().advise(Remedy.PROFILER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +37,7 @@ class Capture:
     last: int | None
     begin_ns: int
     end_ns: int
-    profiler: str = "torch.profiler"
+    profiler: str = _DEFAULT_PROFILER
     extra_ns: float | None = None
     slowdown: float | None = None
     slowdown_low: float | None = None
@@ -63,8 +67,7 @@ def find_capture(trainer: Trainer) -> Capture | None:
         last=note.get("last"),
         begin_ns=int(note.get("begin_ns") or 0),
         end_ns=int(note.get("end_ns") or 0),
-        # Older recordings have no other one.
-        profiler=str(note.get("profiler") or "torch.profiler"),
+        profiler=str(note.get("profiler") or _DEFAULT_PROFILER),
     )
     return _with_cost(capture, trainer.update_end_ns)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Argument, Code, Words
+from slowstep.frameworks._words import Argument, Code, Named, Words
 from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 
 
@@ -50,6 +50,18 @@ WORDS = Words(
         Code.HOOK_OF_REQUEST: _OURS.format(now="_waits", before="waits"),
         Code.HOOK_OF_COLLATE: _OURS.format(now="_fetches", before="fetches"),
     },
+    names={
+        Named.MODEL_CALL: r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$",
+        Named.UPDATE_WRAPPER: r"\.<locals>\.wrapper$",
+        Named.NEXT_BATCH: r"_BaseDataLoaderIter\.__next__$",
+        Named.NEXT_INDICES: r"_next_index$",
+        Named.FETCH: r"\.fetch$",
+        Named.READS_BACK: r"'(item|tolist|numpy|cpu)' of 'torch",
+        Named.WALKS: r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$",
+        Named.COPIES: r"^Tensor\.clone$|^torch\.cat$",
+        Named.CHANGES: r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$",
+    },
+    saver="torch.save",
     arguments={
         Remedy.WORKERS: _of_loader("num_workers", forks=True),
         Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),
