@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slowstep import units
-from slowstep.cli.durations import parse_duration
+from slowstep.cli.durations import parse_duration_option
 from slowstep.errors import BadUsage
 
 
@@ -103,10 +103,10 @@ def test_a_number_keeps_three_digits(value):
     ("text", "seconds"), [("60s", 60), ("2m", 120), ("1.5h", 5400), ("500ms", 0.5), (" 3 ", 3), ("2 min", 120), (".5s", 0.5)]
 )
 def test_durations_are_read_as_people_type_them(text, seconds):
-    assert parse_duration(text, "--budget") == seconds
+    assert parse_duration_option(text, "--budget") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "0s", "-1", "inf", "nan", "1e3", "3y", "1m30"])
 def test_what_is_no_duration_is_refused_with_an_example(text):
     with pytest.raises(BadUsage, match=r"^--budget: .*is no duration.*60s, 2m or 1\.5h"):
-        parse_duration(text, "--budget")
+        parse_duration_option(text, "--budget")

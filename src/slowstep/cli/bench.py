@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from slowstep.cli.border import say
-from slowstep.cli.durations import parse_duration
+from slowstep.cli.durations import parse_duration_option
 from slowstep.cli.options.report import Json, Out
 from slowstep.cli.options.sandbox import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.prove_progress import tell_on
@@ -134,7 +134,7 @@ def _asked(
     what: Half, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
 ) -> BenchRequest:
     check_can_measure(sandbox)
-    seconds = parse_duration(budget, "--budget")
+    seconds = parse_duration_option(budget, "--budget")
     return BenchRequest(what=what, words=tuple(words), budget_s=seconds, out=out, allow_writes=allow_writes, sandbox=sandbox, seed=seed)
 
 

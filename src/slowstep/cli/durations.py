@@ -6,7 +6,7 @@ from slowstep import units
 from slowstep.errors import BadUsage
 
 
-def parse_duration(text: str, option: str) -> float:
+def parse_duration_option(text: str, option: str) -> float:
     """Seconds from an option's "60s", "2m" or "1.5h". Raises BadUsage, which names the option, where that is no duration above zero."""
     try:
         return units.parse_duration(text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from slowstep.cli.border import say
-from slowstep.cli.durations import parse_duration
+from slowstep.cli.durations import parse_duration_option
 from slowstep.cli.options.report import Json, Out
 from slowstep.cli.options.sandbox import CommandWords, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.patch_file import check_patch_target, write_patch
@@ -79,7 +79,7 @@ def prove(
         levers=_specs(levers or [], everything=all_),
         everything=all_,
         precision=parse_precision(precision),
-        budget_s=parse_duration(budget, "--budget"),
+        budget_s=parse_duration_option(budget, "--budget"),
         seed=seed,
         out=out,
         allow_writes=allow_writes,

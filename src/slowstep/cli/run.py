@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 import typer
 
 from slowstep.cli.border import say
-from slowstep.cli.durations import parse_duration
+from slowstep.cli.durations import parse_duration_option
 from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.options.recording import (
     USUAL_CAPTURE,
@@ -139,7 +139,7 @@ def _run_recorded(command: Command, options: RunOptions, report: RunReport) -> i
 
 def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | None) -> float | None:
     try:
-        seconds = None if for_ is None else parse_duration(for_, "--for")
+        seconds = None if for_ is None else parse_duration_option(for_, "--for")
         if stop and steps is None and seconds is None:
             raise BadUsage("--stop ends the training with the recording, so say when: add --steps N or --for 60s.")
         check_json_target(json)

@@ -39,7 +39,7 @@ def recording_names(timeline: Timeline) -> Iterator[dict[str, Any]]:
 
 def recording_events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
     """The steps, and what each thread did."""
-    steps = recorded_steps(m)
+    steps = exported_steps(m)
     own = {"cat": pl.lit("step"), "pid": pl.lit(OWN_PID), "tid": pl.lit(STEPS_TID)}
     yield steps.select("start_ns", "end_ns", name=pl.format("step {}", "step"), **own)
     pids = timeline.table("processes").select("process", "pid")
@@ -50,7 +50,7 @@ def recording_events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFra
         )
 
 
-def recorded_steps(m: Measurements) -> pl.DataFrame:
+def exported_steps(m: Measurements) -> pl.DataFrame:
     """One row per step of the window."""
     edges, kept = m.steps.edges_ns, ~m.steps.excluded
     return pl.DataFrame({"start_ns": edges[:-1][kept], "end_ns": edges[1:][kept]}).with_row_index("step")

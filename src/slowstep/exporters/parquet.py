@@ -13,7 +13,7 @@ from slowstep.analyses.ledger.ledger import ledger_rows
 from slowstep.analyses.measurements import Measurements
 from slowstep.errors import UnwritableOutput
 from slowstep.exporters._exporter import Exporter
-from slowstep.exporters._recording import recorded_steps
+from slowstep.exporters._recording import exported_steps
 from slowstep.findings import Finding
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
@@ -28,7 +28,7 @@ def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFr
 def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
     """Write a recording's tables, and `steps` and `ledger` as measured. Raises UnwritableOutput as `write_tables`."""
     tables = {table.name: timeline.table(table.name) for table in TABLES}
-    write_tables(target, tables | {"steps": recorded_steps(m), "ledger": ledger_rows(m.ledger)})
+    write_tables(target, tables | {"steps": exported_steps(m), "ledger": ledger_rows(m.ledger)})
 
 
 def write_tables(target: Path, tables: Mapping[str, pl.DataFrame]) -> None:

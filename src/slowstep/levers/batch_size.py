@@ -39,7 +39,7 @@ _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 1
 UNTOLD: Final = "its batches do not say how many samples they hold"
 
 
-def read_size(spec: LeverSpec) -> int:
+def read_batch_size(spec: LeverSpec) -> int:
     """The N. Raises ValueError where it is none, or under 1."""
     return count_of(spec, least=1, hint=_HINT)
 
@@ -49,5 +49,5 @@ LEVER = Lever(
     takes="N",
     changes=frozenset({NUMERICS, ORDER, DEMAND}),
     long_steps="its own",
-    read=read_size,
+    read=read_batch_size,
 )

@@ -12,7 +12,7 @@ from slowstep.document.bench import ComputeRow
 from slowstep.prove.bench import core_waits
 from slowstep.prove.bench.loader_bound import Bound, is_crowded, judge
 from slowstep.prove.bench.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
-from slowstep.prove.bench.loader_stages import SampleStage, carried, read_calls, stages
+from slowstep.prove.bench.loader_stages import SampleStage, carried, read_builtin_calls, stages
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, calls_curve, stage_costs
@@ -132,7 +132,7 @@ class BenchFound:
         """What the loader is bound by."""
         if self.point is None or self.is_pipeline:
             return None
-        calls = read_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
+        calls = read_builtin_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
         return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points, carrying=carried(self.stages()))
 
     def whole(self) -> Whole | None:

@@ -285,7 +285,7 @@ def test_where_neither_is_seen_they_are_not_told_apart():
 
     assert rows[0].name == "the data set itself"
     assert rows[0].note == "read and decode not told apart"
-    assert read_calls(the_parts(calls_samples=0)) is None
+    assert read_builtin_calls(the_parts(calls_samples=0)) is None
 
 
 def test_no_parts_have_no_rows():
@@ -444,7 +444,7 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
     times = {"network": 0, "file": 0, "sleep": 0, "decode": 0} | ({calls: 500 * MS} if calls else {})
     parts = the_parts(calls={"base": {**times, "names": [[calls, "the.call", 500 * MS]] if calls else []}})
 
-    bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_calls(parts))
+    bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_builtin_calls(parts))
     assert bound.kind == kind
     assert "90 % waiting" in said_by(bound)
     assert calls in (None, "file") or "the.call" in said_by(bound)
@@ -518,7 +518,7 @@ def test_the_readings_of_a_real_run_are_understood(real_bench: Any):
     assert rows["read"].ms > 8
     assert rows["read"].note == "time.sleep"
     assert rows["decode"].note == "ImagingDecoder.decode"
-    assert judge(point, cores=2, first=drains[0], calls=read_calls(parts)).kind == "blocked"
+    assert judge(point, cores=2, first=drains[0], calls=read_builtin_calls(parts)).kind == "blocked"
     speeds = [made.samples_per_s.value for made in curve(drains) if made.samples_per_s is not None]
     assert len(speeds) == 4
     assert np.all(np.diff(speeds[1:]) > 0)

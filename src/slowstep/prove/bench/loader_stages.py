@@ -67,7 +67,7 @@ def carried(rows: Sequence[SampleStage]) -> float | None:
     return next((row.ms / whole for row in rows if row.kind == "transport" and whole > 0), None)
 
 
-def read_calls(parts: dict[str, Any]) -> BuiltinCalls | None:
+def read_builtin_calls(parts: dict[str, Any]) -> BuiltinCalls | None:
     """The built-in calls of the parts; None where they could not be timed."""
     samples = parts["calls_samples"]
     if not samples:
@@ -87,7 +87,7 @@ def stages(parts: dict[str, Any] | None, transported: Point | None) -> tuple[Sam
         return ()
     rows = np.array(parts["rows"], dtype=np.float64)
     samples = rows[:, _SAMPLES]
-    calls = read_calls(parts)
+    calls = read_builtin_calls(parts)
     found = [*_own_rows(rows, calls), *_step_rows(parts, rows, calls), _plain("collate", "collate", rows[:, _COLLATE], samples)]
     if transported is not None and (row := _transport_row(transported, rows)) is not None:
         found.append(row)

@@ -118,7 +118,7 @@ class IPythonShell(SessionPlace):
             del self.shell.showtraceback
 
 
-def find_place() -> SessionPlace:
+def find_session_place() -> SessionPlace:
     """Where this process stands. Imports nothing: IPython is asked only where it runs."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

@@ -10,7 +10,7 @@ from slowstep.errors import BadUsage
 from slowstep.record.active import active
 from slowstep.record.launching.own_process import OwnOptions, OwnRecording
 from slowstep.record.writing import format as contract
-from slowstep.workflow.sessions.place import find_place
+from slowstep.workflow.sessions.place import find_session_place
 from slowstep.workflow.sessions.session_report import SessionReport
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Recording:
     def __init__(
         self, *, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None, verbose: bool = False
     ) -> None:
-        self.place = find_place()
+        self.place = find_session_place()
         self.report: SessionReport | None = None
         self._warmup, self._verbose = warmup, verbose
         self._own: OwnRecording | None = None

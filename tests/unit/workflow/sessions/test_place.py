@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from slowstep.workflow.sessions.place import Prompt, find_place
+from slowstep.workflow.sessions.place import Prompt, find_session_place
 
 
 def test_a_script_is_a_place_without_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys, "ps1", raising=False)
 
-    place = find_place()
+    place = find_session_place()
 
     assert (place.words, place.is_interactive, place.cells()) == ("a script", False, {})
 
@@ -19,7 +19,7 @@ def test_a_prompt_tells_when_it_is_shown_and_comes_back(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "ps1", "? ", raising=False)
     shown: list[int] = []
 
-    place = find_place()
+    place = find_session_place()
     assert isinstance(place, Prompt)
     place.enter(lambda: shown.append(1))
     assert (str(sys.ps1), str(sys.ps1), len(shown)) == ("? ", "? ", 2)

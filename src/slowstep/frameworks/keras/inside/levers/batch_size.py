@@ -15,7 +15,7 @@ from slowstep.frameworks.keras.inside._train_functions import begun, model_in_fi
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.levers._input.size_peaks import SizePeaks
-from slowstep.levers.batch_size import LEVER, read_size
+from slowstep.levers.batch_size import LEVER, read_batch_size
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 

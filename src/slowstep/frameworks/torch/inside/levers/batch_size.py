@@ -11,7 +11,7 @@ from slowstep.frameworks.torch.inside.levers._input.epochs import has_indices, l
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._input.baked import find_baked
 from slowstep.levers._input.size_peaks import SizePeaks
-from slowstep.levers.batch_size import LEVER, UNTOLD, read_size
+from slowstep.levers.batch_size import LEVER, UNTOLD, read_batch_size
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -117,7 +117,7 @@ class OtherSize(Rebuilt):
 
 def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What batches of N change of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    size = read_size(spec)
+    size = read_batch_size(spec)
     own = loader.batch_sampler
     if own is None:
         raise NotApplicable("the loader makes no batches: its data set does")
