@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections import defaultdict
 from importlib import import_module
@@ -16,6 +17,22 @@ from slowstep.calibration.calibration import Calibration
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(calibration.__path__[0])
 MODULES = {path.stem: import_module(f"slowstep.calibration.{path.stem}") for path in FOLDER.glob("[!_]*.py")}
+# Of a constant's comment: it was measured on some machine, or is a version's, and stands for others.
+OF_A_MACHINE = re.compile(
+    r"(?i)\b(two|shared|busy|quiet|idle) (shared |busy |quiet )?cores\b|EPYC|Xeon|virtual machine|\b(torch|tensorflow|keras|jax) \d+\.\d"
+    r"|benchmarks/\w"
+)
+# What runs inside a training imports nothing of these values: what its own looking may take stands beside it.
+INSIDE = re.compile(r"record/|frameworks/\w+/inside/")
+ELSEWHERE = {
+    "analyses/machine/own_cost.py": "what recording may take, which a benchmark holds it to",
+    "analyses/replay/replay.py": "how long a replay may take slowstep itself",
+    "cli/freed_memory.py": "what slowstep itself takes of a large file",
+    "prove/stats/design.py": "simulated: of no machine",
+    "prove/stats/figures.py": "a number of parts, as many as another constant's benchmark has",
+    "prove/stats/intervals.py": "simulated: of no machine",
+    "sources/_kineto/co_readers.py": "how long reading takes slowstep itself",
+}
 ALL = {name: value for module in MODULES.values() for name, value in vars(module).items() if isinstance(value, Calibration)}
 
 
@@ -57,6 +74,33 @@ def _read(tree: ast.Module, found: dict[str, set[str]]) -> None:
         if name is not None:
             parent = parents[node]
             found[name].add(parent.attr if isinstance(parent, ast.Attribute) else "")
+
+
+def _measured_there(text: str) -> list[str]:
+    """The constants of a module whose comments name a machine, a framework's version or a benchmark."""
+    rows = text.splitlines()
+    found = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            above = list(itertools.takewhile(lambda row: row.startswith("#"), reversed(rows[: node.lineno - 1])))
+            if OF_A_MACHINE.search(" ".join([*(row[2:] for row in reversed(above)), rows[node.lineno - 1].partition("  # ")[2]])):
+                found.append(ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target))
+    return found
+
+
+def test_what_was_measured_on_a_machine_stands_here_and_nowhere_else() -> None:
+    root = ROOT / "src/slowstep"
+    paths = [path for path in root.rglob("*.py") if path.parent != FOLDER and not INSIDE.match(path.relative_to(root).as_posix())]
+    found = {path.relative_to(root).as_posix(): names for path in paths if (names := _measured_there(path.read_text(encoding="utf-8")))}
+
+    assert {path: names for path, names in found.items() if path not in ELSEWHERE} == {}
+    assert ELSEWHERE.keys() - found.keys() == set()
+
+
+def test_a_constant_is_seen_whose_comment_names_a_machine() -> None:
+    text = "# On two shared\n# cores.\nA = 1\n# As the paper has it.\nB: int = 2\nC = 3  # by benchmarks/pace.py\n"
+
+    assert _measured_there(text) == ["A", "C"]
 
 
 def test_every_measured_value_is_taken_from_here(reads: dict[str, set[str]]) -> None:

@@ -27,6 +27,15 @@ ATTAINED: Final = Calibration(
     measured_by="samples/s of four trainings with one more worker, in turns",
     date="2026-11-25",
 )
+IDLE_CORE: Final = Calibration(
+    value=0.9,
+    unit="share of a core",
+    meaning="from which on one was idle, for the machine and the recorder take a part of it: one thread that computed all the time left "
+    "0.96 to 1.00 of two cores idle, where two threads were 1.7 to 1.9 times as fast",
+    machine=TWO_CORES,
+    measured_by="one thread that computes, and two",
+    date="2026-11-26",
+)
 AFTER_FORK: Final = Calibration(
     value=2.0,
     high=3.5,

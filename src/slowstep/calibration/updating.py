@@ -39,6 +39,50 @@ LONG_AT_ONCE: Final = Calibration(
     measured_by=AT_ONCE.measured_by,
     date=AT_ONCE.date,
 )
+# Of which updates those two were measured.
+AT_ONCE_ELEMENTS: Final = Calibration(
+    value=1024.0,
+    unit="elements of a tensor",
+    meaning="the largest tensors of which a loop was measured beside what does it at once",
+    machine=AT_ONCE.machine,
+    measured_by=AT_ONCE.measured_by,
+    date=AT_ONCE.date,
+)
+AT_ONCE_TENSOR: Final = Calibration(
+    value=21_000.0,
+    unit="ns a tensor",
+    meaning="the longest that a loop took of those that AT_ONCE is of",
+    machine=AT_ONCE.machine,
+    measured_by=AT_ONCE.measured_by,
+    date=AT_ONCE.date,
+)
+LONG_AT_ONCE_TENSOR: Final = Calibration(
+    value=99_000.0,
+    unit="ns a tensor",
+    meaning="the shortest that a loop took of those that LONG_AT_ONCE is of; between the two nothing was measured",
+    machine=AT_ONCE.machine,
+    measured_by=AT_ONCE.measured_by,
+    date=AT_ONCE.date,
+)
+# Of averages, clipping and noise, on lists of tensors.
+SMALL_TENSOR: Final = Calibration(
+    value=16_384.0,
+    unit="elements of a tensor",
+    meaning="up to which written at once gains: an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to 1.3, noise "
+    "0.5 to 2.1; of larger ones not much less than the loop at best",
+    machine="a shared virtual machine, one thread, torch 2.13",
+    measured_by="loops and torch._foreach_* of the same, in turns",
+    date="2026-11-28",
+)
+BY_TENSOR: Final = Calibration(
+    value=0.5,
+    unit="share of an update's time",
+    meaning="from which on lines that run for each tensor make it a loop: of Lion, in 40 tensors, they took all of the time where it is "
+    "one, 0.26 where it calls torch._foreach_* for all",
+    machine=SMALL_TENSOR.machine,
+    measured_by="a recording of each",
+    date=SMALL_TENSOR.date,
+)
 # What an update costs that touches only the rows of a batch, and what a dense gradient costs beside the optimizer's call.
 SPARSE_TABLE: Final = Calibration(
     value=150_000.0,
@@ -76,6 +120,14 @@ SPARSE_SGD_ROW: Final = Calibration(
     high=200.0,
     unit=SPARSE_ADAM_ROW.unit,
     meaning="the same of SGD",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+SPARSE_ROW_ELEMENTS: Final = Calibration(
+    value=32.0,
+    unit="elements of a row",
+    meaning="up to how many the cost of a row was measured; of more it goes with their number",
     machine=SPARSE_TABLE.machine,
     measured_by=SPARSE_TABLE.measured_by,
     date=SPARSE_TABLE.date,
@@ -128,6 +180,14 @@ AFTER_SWEEP: Final = Calibration(
     unit="ns a step",
     meaning="how much shorter the rest of a step gets where the optimizer no longer goes over 16 MiB and more, after which all else has to "
     "be read into the caches again: 0.2 to 1.3 ms of steps of 0.7 to 22 ms; the bound is a third more than the most",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+SWEPT_BYTES: Final = Calibration(
+    value=float(16 << 20),
+    unit="bytes",
+    meaning="from which on what is gone over leaves nothing else in the caches: it was measured of this and of more",
     machine=SPARSE_TABLE.machine,
     measured_by=SPARSE_TABLE.measured_by,
     date=SPARSE_TABLE.date,

@@ -19,7 +19,7 @@ from slowstep.timeline.timeline import Timeline
 
 COSTS = (computing.BACKWARD_ELEMENT, computing.BACKWARD_DEAR, computing.BACKWARD_SCATTERED, computing.BACKWARD_PRODUCT)
 # A graph that has so much more of something is another one. What a pass takes grows with the square of a length at most, and of no model by
-# more than 0.6 of what is told at most (benchmarks/graph_work.md): of graphs that have less more than this, that is the most as well.
+# more than 0.6 of what is told at most (`BACKWARD_ELEMENT`): of graphs that have less more than this, that is the most as well.
 A_LITTLE = 1.1
 USUAL_NS, MOST_NS = tuple(cost.value for cost in COSTS), tuple(cost.bounds[1] for cost in COSTS)
 

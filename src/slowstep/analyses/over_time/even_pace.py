@@ -11,10 +11,10 @@ import numpy as np
 
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trends import BLOCKS, STEPS_PER_BLOCK, block_levels, block_medians, find_trend
+from slowstep.calibration import python_lines
 
-# 0.8 to 1.8 of a list written as JSON (six runs on two shared cores, each in two paces 1.4 apart). Before anything is seen the power is 1,
-# give or take this.
-POWER_DEVIATION = 0.5
+# Before anything is seen the power is 1, give or take this.
+POWER_DEVIATION = python_lines.POWER_OF_PACE.value
 # Four deviations from what is thought before: what seems to change by a higher power of the pace changes by something else.
 LARGEST_POWER = 1 + 4 * POWER_DEVIATION
 # What is fitted: a line, and the power.

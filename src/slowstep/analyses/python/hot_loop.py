@@ -25,10 +25,8 @@ from slowstep.frameworks._words import Code
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Frame, Timeline
 
-# A line of Python takes 0.05 to 0.3 us, one call of a tensor operation some 3 to 20 us to dispatch (benchmarks/dispatch.py: 7 to 28 us a
-# node, forward and backward together). What takes longer each time is the operation's own work.
-LONGEST_NS = 20_000.0
-SHORTEST_NS = 50.0
+# What takes longer each time is an operation's own work, and no line of Python takes less than the other.
+LONGEST_NS, SHORTEST_NS = python_lines.DISPATCHING_LINE.value, python_lines.PYTHON_LINE.value
 # One line of a loop may do several operations. What takes longer than this is as a rule their own work, and takes 0.7 to 1.0 times as long
 # for a stack: of matrices of 16 to 32 rows eigenvalues, singular values, QR, sorting (20 to 290 us each; inverses, of 25 us, 0.24 to 0.49).
 FEW_OPERATIONS_NS = 1.5 * LONGEST_NS

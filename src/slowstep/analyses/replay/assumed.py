@@ -87,7 +87,7 @@ SMALL_COLLECTIVE_BYTES: Final = 1 << 20
 BUCKET_BYTES: Final = 25 << 20
 
 # An operation that moves from the host to the device still is launched: operator and call, under a profiler. Assumed from what a node costs
-# to dispatch without one (7 to 28 us by benchmarks/dispatch.py) and what a profiler adds (up to 1.7 times).
+# to dispatch without one (`computing.DISPATCH`: 7 to 28 us) and what a profiler adds (up to 1.7 times).
 OPERATION_NS: Final = Assumed(expected=20_000, optimistic=10_000, pessimistic=50_000)
 
 

@@ -19,9 +19,8 @@ import polars as pl
 from slowstep.timeline.intervals import Flags, Ints
 
 NEVER = np.iinfo(np.int64).max
-# The call of the smallest model takes 5.3 us (one linear layer of one value, without gradients, torch 2.13); a loop that leaves a batch out
-# asks for the next one within less than 1 us.
-WORKED_ON_NS = 5_000
+# A loop that leaves a batch out asks for the next one sooner than the smallest model is called.
+WORKED_ON_NS = int(python_lines.SMALLEST_MODEL.value)
 # As docs/definitions.md has it of the boundary of steps: what feeds a training is read before so many of its backwards.
 NEARLY_EVERY = 0.95
 # A last validation may be followed by a step or two.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import python_lines
 
 BLOCKS = 24
 STEPS_PER_BLOCK = 4
@@ -27,9 +28,8 @@ LIKELY_DEVIATIONS = 1.72
 # What grows steadily grows in both halves; a jump (another phase of the training, a neighbour on the machine) is no trend.
 SHARE_OF_EACH_HALF = 0.25
 LARGEST_CORRELATION = 0.9
-# Twice as long: one function's work took up to 1.55 times as long for seconds, the training's own work beside it no longer than ever (a
-# list written as JSON, ten runs on two shared cores).
-LARGEST_JUMP = 2.0
+# One function's work may take so many times as long for seconds, the training's own work beside it no longer than ever.
+LARGEST_JUMP = python_lines.PASSING_JUMP.value
 # Of steady growth each of two steps is a half; of a jump one is nothing.
 SHARE_OF_EACH_THIRD = 0.2
 

@@ -10,6 +10,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
 from slowstep.analyses.python.functions import FEWEST_STACKS
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import python_lines
 from slowstep.diagnosis.evidence.after_pause import SparedAfterPauses, after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import where_unnamed
@@ -21,9 +22,8 @@ from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
 GROWN_BY = 0.10
-# Text is encoded at 25 to 45 MB/s (repr, csv, json with and without an indent; two shared cores), objects by pickle at 670. What takes so
-# much longer than these for the bytes that are written grows for another reason.
-SLOWEST_BYTES_PER_S = 10e6
+# What takes longer for the bytes that are written than any encoding grows for another reason.
+SLOWEST_BYTES_PER_S = python_lines.ENCODED_BYTES.value
 
 
 def growing(m: Measurements) -> PartGrowth | None:

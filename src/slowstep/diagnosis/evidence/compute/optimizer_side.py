@@ -35,10 +35,10 @@ LARGEST = 0.5
 # Of SGD's time 0.5 to 0.8 was left with momentum, and nothing was gained without: not advised.
 GAINS_BY_FUSING = ("Adam", "AdamW", "Adagrad")
 # What was measured of loops over tensors: those of up to so many elements, and so many of them.
-MOST_ELEMENTS = 1024
+MOST_ELEMENTS = updating.AT_ONCE_ELEMENTS.value
 FEWEST_TENSORS = 20
 # Updates that took a loop up to so much for a tensor, and so much and more. Between them nothing was measured.
-SHORT_NS, LONG_NS = 21_000.0, 99_000.0
+SHORT_NS, LONG_NS = updating.AT_ONCE_TENSOR.value, updating.LONG_AT_ONCE_TENSOR.value
 # Of the loop's time, by lines that dispatch a few operations. Others hold an operation's own work, which is the same for a stack.
 FEWEST_SHORT = 0.9
 MOST_OF_UPDATE = 0.5

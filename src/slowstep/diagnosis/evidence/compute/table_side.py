@@ -24,8 +24,8 @@ from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 _SGD, _ADAGRAD = "SGD", "Adagrad"
 DENSE_UPDATERS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", _SGD, _ADAGRAD})
 _ROW = {_SGD: updating.SPARSE_SGD_ROW, _ADAGRAD: updating.SPARSE_ADAGRAD_ROW}
-# What a row costs was measured of up to so many elements; of more it goes with their number.
-WIDTH = 32
+# Elements of a row; what one of more costs goes with their number.
+WIDTH = updating.SPARSE_ROW_ELEMENTS.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ EXPECTED, PESSIMISTIC, OPTIMISTIC = (
 )
 # Up to this size the C library keeps what was freed, and gives it out again (mallopt(3), M_MMAP_THRESHOLD's largest on 64 bits).
 KEPT_BYTES = 32 << 20
-# From so much on what is gone over leaves nothing else in the caches: it was measured of this and of more.
-SWEPT_BYTES = 16 << 20
+# From so much on what is gone over leaves nothing else in the caches.
+SWEPT_BYTES = updating.SWEPT_BYTES.value
 
 
 def dense_tables(m: Measurements) -> tuple[EmbeddingTable, ...]:

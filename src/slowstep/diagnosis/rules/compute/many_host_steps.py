@@ -62,8 +62,7 @@ FASTEST_QUARTER = 25
 LOOPS_OWN = (PartKind.PROGRESS_BAR, PartKind.LOGGING, PartKind.SMALL_CALLBACKS)
 UNNAMED = (PartKind.LINES, PartKind.FORWARD_AND_REST)
 SPARED = compiling.STEP_IN_A_CALL
-# Of calls for one step and for 16 of the smallest models (benchmarks/steps_in_one_call.py) 0.16 to 0.31 was left of a step's.
-MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = 0.80, 0.85
+MOST_OF_CALL, MOST_OF_CALL_OPTIMISTIC = compiling.SPARED_OF_CALL.value, compiling.SPARED_OF_CALL.bounds[1]
 # Of a step: what may be so much leaves a verdict open, as docs/definitions.md has it.
 UNJUDGED_SHARE = 0.10
 

@@ -60,7 +60,7 @@ NAME = "small-batch"
 DOMINATES = 0.5
 # The step is no longer dominated when the fixed cost is this share.
 ENOUGH = 0.20
-# An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (benchmarks/dispatch.py).
+# An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (`computing.DISPATCH`).
 SHORT_OPERATOR_NS = 10_000
 # A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
 # not made of them, they take 3 to 9 %).

@@ -44,6 +44,7 @@ from slowstep.analyses.input.loop_input import LoopInput, Maker
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import python_lines
 from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input.input_causes import (
     CAUSE_SHARE,
@@ -100,8 +101,8 @@ LEFT = 0.05
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_PESSIMISTIC = 0.20
-# What it takes a sample at worst: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
-SAMPLE_PESSIMISTIC_NS = 15_000.0
+# What it takes a sample at worst.
+SAMPLE_PESSIMISTIC_NS = python_lines.VECTORISED_SAMPLE.bounds[1]
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.calibration import side_by_side
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.lever_specs import threads as threads_lever
@@ -36,9 +37,8 @@ NAME = "idle-cores"
 COMPUTE_SHARE = 0.5
 IDLE_SHARE = 0.5
 IDLE_CORES = 1.0
-# What the machine and the recorder do beside takes a part of an idle core: one thread that computed all the time left 0.96 to 1.00 of two
-# cores idle, where two threads were 1.7 to 1.9 times as fast.
-NEARLY = 0.9
+# What the machine and the recorder do beside takes a part of an idle core.
+NEARLY = side_by_side.IDLE_CORE.value
 # PyTorch divides element-wise operations from 32,768 elements on (at::internal::GRAIN_SIZE), which take about 10 us; starting and joining
 # threads takes about as long. An operation ten times as long may gain.
 OPERATION_NS = 100_000.0
