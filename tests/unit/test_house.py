@@ -192,6 +192,18 @@ def test_a_module_has_a_name_of_its_own_in_its_package(trees):
     assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
+def test_what_mostly_means_is_said_once(trees):
+    homes = [
+        module
+        for module, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and "MOSTLY" in {ast.unparse(each) for each in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    ]
+
+    assert homes == ["slowstep.shares"]
+
+
 def test_no_module_imports_one_that_imports_it(imports):
     assert _circles(imports) == []
 

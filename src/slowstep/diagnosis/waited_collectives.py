@@ -14,12 +14,11 @@ from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.sharing.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
+from slowstep.shares import MOSTLY
 from slowstep.units import format_share
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
-# A finding of which waiting is less than this part is about the collectives themselves, however small it is.
-MOSTLY: Final = 0.5
 
 WAITS_IN_COLLECTIVES: Final = Wording(
     "waits-in-collectives",
@@ -35,6 +34,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: RankComparis
     part = min(finding.share * standing.step_ns / max(standing.shared_ns, 1.0), 1.0)
     waited = part * standing.waited_ns / standing.step_ns
     share = finding.share - waited
+    # A finding of which waiting is less than this part is about the collectives themselves, however small it is.
     if standing.waits or share < CLAIM or (waited >= MOSTLY * finding.share and share < UNJUDGED_STAGE):
         return None
     row = Evidence(name="waiting for later ranks", value=part * standing.waited_ns / 1e6, unit="ms")

@@ -13,12 +13,13 @@ from enum import Enum
 
 import polars as pl
 
-from slowstep.analyses.after_update.timed_gaps import MOSTLY, Within, is_users, read_gap_calls, requests, within_libraries
+from slowstep.analyses.after_update.timed_gaps import Within, is_users, read_gap_calls, requests, within_libraries
 from slowstep.analyses.python.functions import is_comprehension
 from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.analyses.python.hot_loop import LONGEST_NS
 from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.analyses.python.python_share import share_of_lines
+from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Place, Timeline
 
 # Whose work is on whole tensors or arrays; built-in functions by what they are called, or whose method they are.

@@ -16,6 +16,7 @@ from slowstep.analyses.python.functions import Path, Stacks, inside, is_evaluati
 from slowstep.analyses.steps.forwards import Forwards, find_forwards
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.shares import MOSTLY
 from slowstep.timeline.intervals import Ints
 
 # Libraries of environments.
@@ -32,8 +33,6 @@ JUDGED_BY_LIBRARY = re.compile(r"(^|\.)_?evaluat\w*$", re.IGNORECASE)
 # An agent sees as many samples at a time as it has environments. A validation keeps no graph: its batches need not be smaller than the
 # training's.
 SMALLER = 0.5
-# A share of the stacks in all stretches of which it is known.
-MOSTLY = 0.5
 
 
 def forwards_of(trainer: Trainer, stacks: Stacks) -> Forwards:
@@ -55,6 +54,7 @@ def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, inpu
     kinds = [_kind(path) for _, path in stacks.paths(taken.tolist())]
     judged, played = (np.bincount(stretch[[kind == wanted for kind in kinds]], minlength=count) for wanted in ("judged", "played"))
     known = float(judged.sum() + played.sum())
+    # A share of the stacks in all stretches of which it is known.
     usual = bool(played.sum() >= MOSTLY * known) if known else False
     prompted = _prompted(forwards, input_ns)
     plays = np.where(judged + played > 0, played > judged, _are_small(forwards, spans) | prompted | usual)

@@ -18,6 +18,7 @@ from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.parts import Part, PartKind
 from slowstep.record.writing import own_frames
+from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Place, Timeline
 
 # Fewer timed gaps than this say nothing of the others.
@@ -33,8 +34,6 @@ OUR_REQUEST = code(Code.HOOK_OF_REQUEST)
 WRAPPER = code(Code.DECORATOR)
 # Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
 WAITING = 0.10
-# A function is what it spends at least half of its time in.
-MOSTLY = 0.5
 # What trainers of frameworks call their callbacks' methods.
 CALLBACK_METHOD = re.compile(r"(^|\.)(?P<name>on_\w+)$")
 
@@ -201,6 +200,7 @@ def _judges(tree: GapCalls) -> Wanted:
     named = {
         (node.file, node.name, node.line)
         for number, node in tree.nodes.items()
+        # A function is what it spends at least half of its time in.
         if node.named_for_metrics and tree.held(number, Node.computes) >= MOSTLY * node.total * tree.left(number)
     }
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.batches.producers import Fetches, WaitParts
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.shares import MOSTLY
 
 ASKED = "the loader's index counts"
 NOT_LEADING = f"{ASKED}, not the leading dimension"
-# What the leading dimension counts in so many of the batches it counts in all of them.
-MOSTLY = 0.5
 # Leaving out broken samples keeps at least as many of the usual batch; what leaves fewer is another dimension.
 KEPT_SHARE = 0.5
 
@@ -39,6 +38,7 @@ def with_asked_samples(trainer: Trainer, fetches: Fetches, waits: WaitParts) -> 
         return trainer
     got = ~(trainer.waits["exhausted"] | trainer.waits["failed"]).to_numpy()
     leading = trainer.waits["samples"].cast(pl.Float64).fill_null(np.nan).to_numpy()[got]
+    # What the leading dimension counts in so many of the batches it counts in all of them.
     if (leading == asked)[known].mean() >= MOSTLY:
         return replace(trainer, samples_from=ASKED)
     usual = float(np.median(asked[known]))

@@ -6,10 +6,7 @@ import polars as pl
 
 from slowstep.analyses.python.functions import FEWEST_STACKS, Stacks, inside, is_waiting
 from slowstep.record.writing.format import FIRST_OF_STEPS
-
-# So much of the time: of a request, in which its own thread computes or waits for a core; of what it is blocked, in which other threads
-# compute, or in which its stacks stand in Python's means of waiting for another thread.
-MOSTLY = 0.5
+from slowstep.shares import MOSTLY
 
 
 def made_here(fetches: pl.DataFrame, stacks: Stacks) -> pl.DataFrame:
@@ -22,6 +19,8 @@ def _is_made_elsewhere(asked: pl.DataFrame, stacks: Stacks) -> bool:
     """Whether others make them, or may: who does is not known of a thread that is blocked without a stack that shows where."""
     wall_ns = float((asked["end_ns"] - asked["start_ns"]).sum())
     blocked_ns = wall_ns - float(asked["cpu_ns"].sum()) - float(asked["delay_ns"].fill_null(0).sum())
+    # So much of the time: of a request, in which its own thread computes or waits for a core; of what it is blocked, in which other threads
+    # compute, or in which its stacks stand in Python's means of waiting for another thread.
     if blocked_ns <= (1 - MOSTLY) * wall_ns:
         return False
     if float(asked["other_cpu_ns"].fill_null(0).sum()) >= MOSTLY * blocked_ns:

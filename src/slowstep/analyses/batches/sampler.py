@@ -20,6 +20,7 @@ from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.frameworks._known import code, named
 from slowstep.frameworks._words import Code, Named
 from slowstep.parts import PartKind
+from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Frame, Timeline
 
 REQUEST = code(Code.REQUEST)

@@ -21,6 +21,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
+from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Frame, RunningCall, Timeline
 
 # A line that calls a whole model stands in many modules: it is no more one's than another's below this.
@@ -212,6 +213,7 @@ def _most(own: Iterable[_Own], of: Callable[[_Own], _Key]) -> tuple[_Key, float,
 def _mostly(own: list[_Own], held_ns: float) -> str | None:
     """The operation that is most of it, where one is."""
     operation, mine_ns, _ = _most(own, lambda each: each.operation)
+    # A line that calls a whole model stands in many modules: it is no more one's than another's below this.
     return operation if mine_ns >= MOSTLY * held_ns else None
 
 

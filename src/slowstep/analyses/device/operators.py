@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -21,10 +19,6 @@ from slowstep.timeline.timeline import Timeline
 
 Counts = NDArray[np.int32]
 
-# An operator of one name and line may run here and there: it is one on the host where most of its own host time is computing. A call
-# whose launch was lost looks as if it had computed on the host.
-MOSTLY: Final = 0.5
-
 
 def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table OPERATORS of those called inside the window, those with most device time, then most host time of their own, first."""
@@ -33,6 +27,8 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     longest = pl.max_horizontal("device_self_ns", "host_self_ns").alias("longest_ns")
     computing = pl.when(pl.col("on_host")).then(pl.col("host_self_ns")).otherwise(0).alias("computing_ns")
     grouped = _summed(pl.concat([_summed(some.with_columns(*one, computing, longest)) for some in slices(rows)]))
+    # An operator of one name and line may run here and there: it is one on the host where most of its own host time is computing. A call
+    # whose launch was lost looks as if it had computed on the host.
     is_mostly = pl.col("computing_ns") >= MOSTLY * pl.col("host_self_ns")
     place = pl.when(pl.col("on_host")).then(is_mostly).otherwise(pl.col("on_host")).alias("on_host")
     if "module" not in grouped.columns:

@@ -13,11 +13,10 @@ from slowstep.analyses.steps.step_lookup import first_of_runs
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import Part, PartKind
+from slowstep.shares import MOSTLY
 
 # What else is in `preprocess` and none of the loader's has an account of its own, or is made for each batch.
 _OTHERS = (*OF_LOADER, PartKind.INPUT_WAIT, PartKind.CORE_WAIT)
-# A span that somebody has named may be for each batch: one between passes has so much of its time there.
-MOSTLY = 0.5
 # Of what a step takes that has it, on average over its time: steps with less have none of their own.
 OF_USUAL = 0.1
 # In so many of the steps: made in each.
@@ -58,6 +57,7 @@ def find_rebuilt_input(trainer: Trainer, steps: Steps, ledger: Ledger) -> Rebuil
 def _is_rebuilt(ledger: Ledger, part: Part, begins: NDArray[np.bool_]) -> bool:
     """In a loop that is fed, a function in gaps is in `preprocess` only where it makes what the loader reads."""
     if part.kind is PartKind.SPAN:
+        # A span that somebody has named may be for each batch: one between passes has so much of its time there.
         return float(ledger.of_parts(part)[begins].sum()) > MOSTLY * ledger.total_of(part)
     return part.kind in (PartKind.FUNCTION, PartKind.LINES)
 

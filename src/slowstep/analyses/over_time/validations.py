@@ -16,9 +16,6 @@ from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.timeline.intervals import Ints, containing
 
-# Of the stacks in validations that tell where they are called.
-MOSTLY = 0.5
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validations:
@@ -66,6 +63,7 @@ def _ratio_of_one(steps: Steps, judged: pl.Series, count: int, every_steps: floa
 
 def _among_steps(trainer: Trainer, paths: list[Path]) -> bool | None:
     told = [answer for path in paths if (answer := _is_among_steps(trainer, path)) is not None]
+    # Of the stacks in validations that tell where they are called.
     return sum(told) >= MOSTLY * len(told) if told else None
 
 

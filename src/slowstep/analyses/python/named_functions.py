@@ -14,8 +14,6 @@ from slowstep.parts import PartKind
 from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.intervals import Ints, union
 
-# A function that is called elsewhere too belongs to where most of its stacks stand.
-MOSTLY = 0.5
 NamedLine = tuple[str, int]
 
 
@@ -30,6 +28,7 @@ def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[NamedL
     if not len(start):
         return frozenset()
     whole, within = _held(stacks, np.arange(len(stacks.stack))), _held(stacks, inside(stacks, start, end))
+    # A function that is called elsewhere too belongs to where most of its stacks stand.
     mostly = {place for place, held in within.items() if held > MOSTLY * whole[place]}
     return frozenset(mostly | set(placed.iter_rows()))
 

@@ -25,8 +25,6 @@ WORKED_ON_NS = int(python_lines.SMALLEST_MODEL.value)
 NEARLY_EVERY = 0.95
 # A last validation may be followed by a step or two.
 FEWEST = 3
-# Of a loader's rows, the least that are used for what the loader is there for; a validation may stand in some of them.
-MOSTLY = 0.5
 # Backwards for an iterator, on average: from so many on it is read on from one to the next.
 READ_ON = 2
 
@@ -57,6 +55,7 @@ class RequestRows:
     @property
     def feeds_without_others(self) -> bool:
         """The same where no other loader feeds the training: a buffer may be filled less often then, and all that is read on is input."""
+        # Of a loader's rows, the least that are used for what the loader is there for; a validation may stand in some of them.
         if (self.collected & self.known).mean() >= MOSTLY:
             return True
         if self.is_read_on:

@@ -10,7 +10,7 @@ import numpy as np
 
 from slowstep.analyses.after_update.activities import Activity
 from slowstep.analyses.after_update.gap_parts import called_in_gap
-from slowstep.analyses.after_update.timed_gaps import MOSTLY, DirectCall, GapFunction, Within
+from slowstep.analyses.after_update.timed_gaps import DirectCall, GapFunction, Within
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats

@@ -21,7 +21,6 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.after_update.timed_gaps import MOSTLY
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
 from slowstep.diagnosis.evidence.spread import EXACT

@@ -40,10 +40,10 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import BACKWARD, OPTIMIZER, Part, PartKind, PieceKind
 from slowstep.reasons import Wording
+from slowstep.shares import MOSTLY
 from slowstep.units import format_share
 
 NAME = "double-precision"
-MOSTLY = 0.5
 # Of the time in float64 over that in float32: expected, pessimistic, optimistic.
 CONVOLUTIONS, OTHERS = ((each.value, *each.bounds) for each in (computing.DOUBLE_CONVOLUTIONS, computing.DOUBLE_OTHERS))
 # What a trace without a device charges to operators.

@@ -30,14 +30,13 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import COLLECTION
 from slowstep.reasons import Wording
+from slowstep.shares import MOSTLY
 from slowstep.units import format_share
 
 NAME = "garbage-collection"
 # A full collection in so many steps lets go of what stands in circles; of a step's objects, most are let go without one.
 EVERY = 500
 EVERY_PESSIMISTIC = 250
-# Who asked for most of the time: the fix is another.
-MOSTLY = 0.5
 
 COLLECTIONS_NOT_RECORDED = Wording("collections-not-recorded", "garbage collections were not recorded")
 
@@ -52,6 +51,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, with_core_delay(m, COLLECTION))
     if share < CLAIM:
         return None
+    # Who asked for most of the time: the fix is another.
     asked = _asked_share(garbage) >= MOSTLY
     counterfactual = _counterfactual(m, garbage, asked=asked)
     finding = Finding(

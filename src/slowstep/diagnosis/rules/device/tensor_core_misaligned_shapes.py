@@ -43,13 +43,12 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
+from slowstep.shares import MOSTLY
 from slowstep.units import format_share
 
 NAME = "tensor-core-misaligned-shapes"
 # CUTLASS writes how many elements a kernel reads at once into its name, cuBLAS calls the same ldg; of several numbers the first input's.
 AT_ONCE = r"(?:_align[abc]?|_ldg)(\d+)(?:_|$)"
-# The replay has a time for kernels that would change to Tensor Cores; of those that use them slowly nobody knows what they would gain.
-MOSTLY = 0.5
 # The replay changes all 16-bit kernels that miss the Tensor Cores, whatever the reason: its gain is theirs only if they are nearly all.
 ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
@@ -105,6 +104,7 @@ def judge(m: Measurements) -> Answer:
 
 def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Reason | None:
     """Why the replay does not tell what these kernels would gain; None where it does."""
+    # The replay has a time for kernels that would change to Tensor Cores; of those that use them slowly nobody knows what they would gain.
     if without < MOSTLY:
         return FULL_RATE_UNKNOWN()
     replayed = able.filter(pl.col("precision").is_in(SIXTEEN_BIT) & ~pl.col("tensor_core").fill_null(False))

@@ -31,13 +31,12 @@ from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.reasons import Reason
+from slowstep.shares import MOSTLY
 from slowstep.units import format_duration
 
 NAME = "preprocess-saturates-cpu"
 # Workers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
-# A function that holds as much of the making is named before those that it calls.
-MOSTLY = 0.5
 LEFT, LEFT_PESSIMISTIC = 0.5, 0.75
 SHOWN = 3
 
@@ -112,6 +111,7 @@ def _counterfactual(m: Measurements, side: InputSide, cores: CoreDemand, workers
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:
     """The user's functions that hold most of the making: the innermost that holds half of it or more, and those that hold less."""
+    # A function that holds as much of the making is named before those that it calls.
     innermost = m.input.facts.around(MOSTLY)
     less = [f for f in m.input.facts.functions if f.is_users and f.share < MOSTLY]
     shown = [innermost, *less] if innermost is not None else less
