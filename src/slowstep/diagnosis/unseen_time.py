@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
-from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.compute.optimizer_side import tells_update
 from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand

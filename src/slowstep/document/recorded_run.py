@@ -15,7 +15,7 @@ from slowstep.document.ending import ending_note, without_updates_ns
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.run_rows import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
-from slowstep.frameworks._known import DEFAULT, plain
+from slowstep.frameworks._known import DEFAULT
 from slowstep.frameworks._words import Words
 from slowstep.part_words import part_in_words
 from slowstep.record.writing.format import EXPERIMENT_FILE

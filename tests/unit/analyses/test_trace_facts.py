@@ -24,7 +24,7 @@ def test_coverage_counts_both_ways() -> None:
     devices += [device("k", 110 + n, 111 + n, correlation=9, from_graph=True) for n in range(2)]
     devices += [device("k", 120, 121), device("Memset", 130, 140, "memset", stream=8)]
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 10, 75)])
-    found = find_completeness(trace, find_steps(trace)[0])
+    found = find_completeness(trace, find_trace_steps(trace)[0])
     assert (found.kernels, found.devices, found.streams) == (6, 1, 2)
     assert found.kernels_with_launch == pytest.approx(5 / 6)
     assert (found.launches, found.launches_with_kernel) == (5, pytest.approx(4 / 5))
@@ -34,12 +34,12 @@ def test_time_inside_steps_is_that_of_the_device() -> None:
     hosts = [host("cudaLaunchKernel", 10, 15, "runtime", correlation=1)]
     devices = [device("k", 100, 112, correlation=1), device("k", 120, 140)]
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 10, 75)])
-    assert find_completeness(trace, find_steps(trace)[0]).inside_steps == pytest.approx(102 / 130)
+    assert find_completeness(trace, find_trace_steps(trace)[0]).inside_steps == pytest.approx(102 / 130)
 
 
 def test_coverage_of_nothing_is_unknown() -> None:
     trace = made_trace()
-    found = find_completeness(trace, find_steps(trace)[0])
+    found = find_completeness(trace, find_trace_steps(trace)[0])
     assert (found.kernels, found.kernels_with_launch, found.launches, found.launches_with_kernel) == (0, None, 0, None)
     assert found.inside_steps is None
 

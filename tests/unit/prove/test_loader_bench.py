@@ -9,7 +9,7 @@ import pytest
 
 from slowstep.prove.bench.loader_bound import UNEVEN, Bound, is_crowded, judge
 from slowstep.prove.bench.loader_speed import are_alike, bend, change_of_cache, curve, from_storage, make_point, own_point, page_cache
-from slowstep.prove.bench.loader_stages import carried, read_calls, stages
+from slowstep.prove.bench.loader_stages import carried, read_builtin_calls, stages
 from slowstep.reason_words import sentence
 
 MS = 1_000_000

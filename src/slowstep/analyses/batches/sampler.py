@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slowstep.analyses.after_update.timed_gaps import MOSTLY, read_gap_calls
+from slowstep.analyses.after_update.timed_gaps import read_gap_calls
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.python.functions import FEWEST_STACKS, FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node

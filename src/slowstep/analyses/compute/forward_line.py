@@ -24,8 +24,6 @@ from slowstep.frameworks._words import Code
 from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Frame, RunningCall, Timeline
 
-# A line that calls a whole model stands in many modules: it is no more one's than another's below this.
-MOSTLY = 0.5
 # Of its function, for each backward: more than one, to the nearest, are several operations.
 ONCE = 1.5
 # A recurrent layer is many operations, one after another; what a compiler has written may be a whole model.

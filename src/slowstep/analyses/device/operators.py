@@ -14,6 +14,7 @@ from slowstep.analyses.python.callers import NAMED, Callers
 from slowstep.analyses.steps.step_lookup import in_window, slices
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
+from slowstep.shares import MOSTLY
 from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
 

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, inside, is_library, shown
-from slowstep.frameworks._known import code
+from slowstep.frameworks._known import code, plain
+from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Code
 
 # Where a compiled model is called before anything of the training is recorded, nothing else tells that it is compiled.

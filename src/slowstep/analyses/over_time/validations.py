@@ -14,6 +14,7 @@ from slowstep.analyses.python.loop import NOWHERE, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.training_passes import GAVE_BATCH
+from slowstep.shares import MOSTLY
 from slowstep.timeline.intervals import Ints, containing
 
 

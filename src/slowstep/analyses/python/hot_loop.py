@@ -19,6 +19,7 @@ from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing,
 from slowstep.analyses.python.often_lines import OFTEN, OwnParts, ns_left, share_of_often
 from slowstep.analyses.python.short_operations import CalledInRounds, each_operation_ns
 from slowstep.analyses.python.timed_bodies import Lengthened
+from slowstep.calibration import python_lines
 from slowstep.calibration.computing import LOOP_OPERATION
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code

@@ -11,6 +11,7 @@ from slowstep.analyses.python.functions import Stacks, inside, is_library
 from slowstep.analyses.python.span_names import names_kind
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import PartKind
+from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.intervals import Ints, union
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.calibration import python_lines
+from slowstep.shares import MOSTLY
 from slowstep.timeline.intervals import Flags, Ints
 
 NEVER = np.iinfo(np.int64).max

@@ -25,6 +25,7 @@ from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
+from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 

@@ -25,6 +25,7 @@ from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 from slowstep.part_words import part_noun
+from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
 
 NAME = "chatty-logging"

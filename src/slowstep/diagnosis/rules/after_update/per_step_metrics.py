@@ -31,6 +31,7 @@ from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
 from slowstep.parts import PartKind
+from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 

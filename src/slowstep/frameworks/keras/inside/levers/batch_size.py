@@ -167,7 +167,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no `fit` of Keras on TensorFlow runs whose batches one call could join."""
     if (replicas := replicas_of(model_in_fit(NO_FIT))) != 1:
         raise NotApplicable(DIVIDED.format(replicas=replicas))
-    model, size = traced_model(NO_FIT, EAGER), read_size(spec)
+    model, size = traced_model(NO_FIT, EAGER), read_batch_size(spec)
     if FRAMEWORK.facts().get("asynchronous"):
         raise NotApplicable(ASYNCHRONOUS)
     if (own := int(model.steps_per_execution)) != 1:
