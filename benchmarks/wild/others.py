@@ -45,7 +45,7 @@ with gpuprof.profile("wild"):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One training to be run under a tool, in a folder that is thrown away."""
+    """One training to be run under a tool, in a folder that is discarded."""
 
     bin_folder: Path
     folder: Path

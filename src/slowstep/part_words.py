@@ -34,7 +34,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.BLOCKED: "blocked for an unknown reason",
     PartKind.TRANSPORT: "transport",
     PartKind.LOADER_OVERHEAD: "loader overhead",
-    PartKind.DRAWING: "drawing indices",
+    PartKind.SAMPLER: "drawing indices",
     PartKind.LOADER_START: "loader start-up",
     PartKind.LOADER_END: "loader shut-down",
     PartKind.ROLL_OUT: "roll-out",

@@ -43,7 +43,7 @@ class PartKind(StrEnum):
     BLOCKED = "blocked"
     TRANSPORT = "transport"  # from the process that made it
     LOADER_OVERHEAD = "loader_overhead"  # without workers: what else a request takes
-    DRAWING = "drawing"  # by the loader's sampler
+    SAMPLER = "drawing"  # the loader's, which draws indices
     LOADER_START = "loader_start"
     LOADER_END = "loader_end"
     # What a loop without a loader does before its forward is input; these no worker of a loader could take over.

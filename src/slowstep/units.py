@@ -60,7 +60,7 @@ def format_about(seconds: float) -> str:
     return f"{round(seconds / 30) / 2:g} min"
 
 
-def format_number_beside(duration_ns: float, beside_ns: float) -> str:
+def format_number_in_unit_of(duration_ns: float, beside_ns: float) -> str:
     """Nanoseconds as a bare number, in the unit in which another duration stands before it: "(p05 690)" beside "705 us"."""
     unit = next((ns for _, ns in _NS_PER_UNIT if abs(beside_ns) >= ns * 0.9995), 1)
     return format_number(duration_ns / unit)

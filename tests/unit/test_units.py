@@ -40,7 +40,7 @@ def test_durations_take_the_unit_that_keeps_them_short(duration_ns, text):
 
 @pytest.mark.parametrize(("beside_ns", "text"), [(705e3, "690"), (1e6, "0.690"), (2e9, "0.00069"), (300, "690,000")])
 def test_a_number_beside_a_duration_is_in_its_unit(beside_ns, text):
-    assert units.format_number_beside(690e3, beside_ns) == text
+    assert units.format_number_in_unit_of(690e3, beside_ns) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.0, "1.00x"), (1.052, "1.05x"), (1.84, "1.8x"), (9.96, "10x")])

@@ -50,7 +50,7 @@ _PART_MEANING: Final = {
     PartKind.BLOCKED: "what makes the batch waits, and neither storage nor a thread is known to be why: a network, a lock, a sleep",
     PartKind.TRANSPORT: "a batch that a worker has made is received: 1 to 2 ms where it lay ready, which nothing removes",
     PartKind.LOADER_OVERHEAD: "what a request takes besides making the batch, in a loader without workers",
-    PartKind.DRAWING: "the loader's sampler draws the next indices, on the training thread",
+    PartKind.SAMPLER: "the loader's sampler draws the next indices, on the training thread",
     PartKind.LOADER_START: "the loader is started: its workers, where it has some, and what they do before their first batch",
     PartKind.LOADER_END: "the loader's workers are ended, or what its iterator holds is freed",
     PartKind.ROLL_OUT: "a loop without a loader collects its input: an environment is stepped, a replay buffer is filled",

@@ -11,7 +11,7 @@ What it answers:
 When it has no meaning:
     As mock-loader. Where batches differ in size one batch stands for none of the others: compare with mock-loader.
 How it is undone:
-    As mock-loader: what gathered is thrown away, the loader's batches are given out again, and the copy is let go.
+    As mock-loader: what gathered is discarded, the loader's batches are given out again, and the copy is let go.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ When it has no meaning:
     of the free memory. An epoch of a stream without a length is longer by the batches that were not its own; of tf.data it would never
     end with the lever on for good, as by `slowstep run --with`, where it is refused.
 How it is undone:
-    The loader's batches are given out again, after those that gathered meanwhile were received and thrown away; an epoch has as many
-    batches as ever. The copies are let go. Of tf.data no more is thrown away than was given in its place, and the iterator goes on where
+    The loader's batches are given out again, after those that gathered meanwhile were received and discarded; an epoch has as many
+    batches as ever. The copies are let go. Of tf.data no more is discarded than was given in its place, and the iterator goes on where
     it was.
 """
 

@@ -15,7 +15,7 @@ When it has no meaning:
     called for both pipelines. An epoch of a stream without a length is longer by the batches that were not
     its own, and with the lever on for good, as by `slowstep run --with`, it is refused there.
 How it is undone:
-    The iterator reads its own pipeline again, after what gathered meanwhile was thrown away; the second pipeline ends.
+    The iterator reads its own pipeline again, after what gathered meanwhile was discarded; the second pipeline ends.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ When it has no meaning:
     Functions of processes that the script starts itself, and code that is compiled already, are not reached: the effect is 0 then, as it is
     where a cache has it all.
 How it is undone:
-    The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away. What
+    The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are discarded. What
     the script or a cache kept of the answers stays.
 """
 

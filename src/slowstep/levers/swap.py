@@ -12,7 +12,7 @@ When it has no meaning:
     Where G does not take what F is called with, or raises where F does not: F's result is given then, and the arm is given up. Whether
     both return the same is not looked at: the losses are compared instead. For generators, coroutines and classes.
 How it is undone:
-    F is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away. What the script
+    F is the same object all the time, and gets its own code back. Batches that workers made meanwhile are discarded. What the script
     or a cache kept of G's results stays.
 """
 

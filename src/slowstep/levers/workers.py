@@ -15,7 +15,7 @@ When it has no meaning:
     Where the loader cannot be built a second time, for a reason that another run does not have, `slowstep prove` compares whole runs, in
     which the script builds it with the lever. Data comes in another order: nothing is said about the loss.
 How it is undone:
-    The own loader's batches are given out again, after those that gathered were thrown away; in the end the second loader's workers end.
+    The own loader's batches are given out again, after those that gathered were discarded; in the end the second loader's workers end.
 """
 
 from __future__ import annotations

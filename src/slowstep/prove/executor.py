@@ -226,7 +226,7 @@ class LiveExecutor:
         exit_code, left = self._guarded.end()
         self._look()
         self._page.stop(contract.STOPPED_BY_END)
-        told = self._told()
+        told = self._process_flags()
         self._page.close()
         killed = exit_code is None
         note_end(
@@ -241,7 +241,7 @@ class LiveExecutor:
             inject.remove_injection(str(self.folder))
         return Ending(exit_code=exit_code, killed=killed, left=tuple(left), output=self._output(), problem=self._problem)
 
-    def _told(self) -> tuple[str, ...] | None:
+    def _process_flags(self) -> tuple[str, ...] | None:
         """What the command's processes told of themselves; None where one of them may have trained and not have told it.
 
         Whether all could tell is not known here: of a command that is no Python itself, another one than that which told may have trained.

@@ -40,7 +40,7 @@ class SandboxPlace:
     write_ratio: NotNegative | None = None
 
     @property
-    def keeps_files_apart(self) -> bool:
+    def isolates_files(self) -> bool:
         """Whether a start of the script does not meet the files of another one. Of a copy: those in it."""
         return self.kind != "none"
 

@@ -24,7 +24,7 @@ from slowstep.record.timing.other_threads import running
 from slowstep.record.timing.schedule import Schedule
 from slowstep.record.timing.stacks import Sampler
 from slowstep.record.timing.startup_stacks import StartupStacks
-from slowstep.record.timing.threads_beside import ThreadWatch
+from slowstep.record.timing.thread_watch import ThreadWatch
 from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
 from slowstep.record.writing.cost import EventCost
 from slowstep.record.writing.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
@@ -334,9 +334,9 @@ class Recorder(Listeners):
         for chore in list(self.chores):
             chore()
         self._schedule.look(at_ns)
-        self._look_beside(at_ns)
+        self._look_at_threads(at_ns)
 
-    def _look_beside(self, at_ns: int) -> None:
+    def _look_at_threads(self, at_ns: int) -> None:
         """Given up at its first fault: a script's own kind of thread may raise whatever it likes."""
         if self._beside is None:
             return

@@ -149,7 +149,7 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
     values = max((cell_len(text) for row, text in in_columns if not isinstance(row["value"], str)), default=0)
     room = canvas.width - values - _INDENT - _GAP
     # A name is cut where its place would else have no room beside it.
-    places = max((cell_len(_beside(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
+    places = max((cell_len(_place_and_threshold(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
     widest = max(longest, room - places - _GAP)
     names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), widest, room)
     for row, text in zip(rows, texts, strict=True):
@@ -162,7 +162,7 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
         _draw_evidence_row(canvas, row, start, value, thresholds=thresholds)
 
 
-def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
+def _place_and_threshold(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
     threshold = "" if row["threshold"] is None or not thresholds else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
     # On a narrow page it is a part of a text, which is wrapped.
     cells = 2 * canvas.width if canvas.width < NARROW else canvas.width - _INDENT - _GAP
@@ -172,7 +172,7 @@ def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
 
 def _draw_evidence_as_text(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> None:
     text = _setting(row) if _is_setting(row) else f"{row['name']}: {_value(row)}"
-    canvas.prose(", ".join(filter(None, (text, _beside(canvas, row, thresholds=thresholds)))), indent=_INDENT)
+    canvas.prose(", ".join(filter(None, (text, _place_and_threshold(canvas, row, thresholds=thresholds)))), indent=_INDENT)
 
 
 def _setting(row: EvidenceRow) -> str:
@@ -187,7 +187,7 @@ def _is_setting(row: EvidenceRow) -> bool:
 
 def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, *, thresholds: bool) -> None:
     """A value, and beside it, or below it where the page is narrow, its place and the threshold that it was held against."""
-    beside = _beside(canvas, row, thresholds=thresholds)
+    beside = _place_and_threshold(canvas, row, thresholds=thresholds)
     if cell_len(start + value) + _GAP + cell_len(beside) <= canvas.width:
         canvas.line(start, (value, "bold"), " " * _GAP, (beside, "dim"))
         return

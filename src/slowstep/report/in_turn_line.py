@@ -19,7 +19,7 @@ def in_turn_line(trainings: list[InTurn]) -> str | None:
     if at is None or len(trainings) < 2:
         return None
     why = _why(trainings, trainings[at])
-    others = [f"the {_ordinal(number)}, {_told(each)}" for number, each in enumerate(trainings) if number != at]
+    others = [f"the {_ordinal(number)}, {_steps_and_speed(each)}" for number, each in enumerate(trainings) if number != at]
     more = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
     return f"{len(trainings)} in turn; {why}, the {_ordinal(at)}, is judged. Not judged: {'; '.join(others[:_TOLD])}{more}: {_HOW}"
 
@@ -32,7 +32,7 @@ def _why(trainings: list[InTurn], judged: InTurn) -> str:
     return "the one with most steps" if has_most else "the longest of those with enough steps"
 
 
-def _told(training: InTurn) -> str:
+def _steps_and_speed(training: InTurn) -> str:
     rate = "" if training["samples_per_s"] is None else f" ({format_rate(training['samples_per_s'], 'samples')})"
     return f"{format_count(training['steps'], 'step')} in {format_duration(training['s'] * 1e9)}{rate}"
 

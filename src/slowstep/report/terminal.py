@@ -22,7 +22,7 @@ from slowstep.report.saved import draw_saved
 from slowstep.report.sentences import as_title
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
-from slowstep.units import UNKNOWN, format_duration, format_number, format_number_beside, format_rate, format_share
+from slowstep.units import UNKNOWN, format_duration, format_number, format_number_in_unit_of, format_rate, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,7 +174,7 @@ def _speed(report: Report) -> list[str]:
     spread, median, spread_of = speed["step_ms"], speed["step_ms"]["median"], ""
     step = f"step {UNKNOWN}" if median is None else f"step {format_duration(median * 1e6)}"
     if median is not None and spread["p05"] is not None and spread["p95"] is not None:
-        low, high = (format_number_beside(value * 1e6, median * 1e6) for value in (spread["p05"], spread["p95"]))
+        low, high = (format_number_in_unit_of(value * 1e6, median * 1e6) for value in (spread["p05"], spread["p95"]))
         spread_of = f" {f'(median; p05 {low}, p95 {high})'.replace(' ', NBSP)}"
     job = run.get("all_samples_per_s")
     if job is not None:

@@ -82,7 +82,7 @@ def time_doubts(count: int) -> list[Health]:
 
 def clock_doubts(host: pl.DataFrame, device: pl.DataFrame) -> list[Health]:
     """What says that host and device do not share a clock: they never overlap, or work runs before the call that launched it."""
-    if len(host) and len(device) and _apart(host, device):
+    if len(host) and len(device) and _disjoint(host, device):
         return [CLOCKS_APART(1)]
     early = _before_their_launch(host, device)
     return [WORK_BEFORE_ITS_LAUNCH(early)] if early else []
@@ -108,7 +108,7 @@ def _known(events: pl.DataFrame) -> tuple[Ints, Ints]:
     return rows["correlation"].to_numpy(), rows["start_ns"].to_numpy()
 
 
-def _apart(host: pl.DataFrame, device: pl.DataFrame) -> bool:
+def _disjoint(host: pl.DataFrame, device: pl.DataFrame) -> bool:
     spans = [frame.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0) for frame in (host, device)]
     (first, last), (other_first, other_last) = spans
     return bool(last < other_first or other_last < first)

@@ -226,7 +226,7 @@ def _host_tables(
 def _device_table(rows: NsysRows, first_ns: int) -> pl.DataFrame:
     devices = rows.devices
     taken = {name: devices.column(name) for name in ("device", "start_ns")}
-    taken["stream"] = _nsys_device.told_apart(taken["device"], devices.column("stream"), devices.column("context"))
+    taken["stream"] = _nsys_device.unique_streams(taken["device"], devices.column("stream"), devices.column("context"))
     return devices.finished(in_order(taken["start_ns"].to_numpy()), first_ns, taken)
 
 

@@ -14,7 +14,7 @@ from slowstep.analyses.job.recorded_job import recorded_job
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
-from slowstep.analyses.steps.trainer import processes_beside
+from slowstep.analyses.steps.trainer import other_training_processes
 from slowstep.analyses.steps.untrained import with_failure
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.launchers import find_other_launcher, missing_launchers
@@ -84,7 +84,7 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
     refused: list[str] = []
     for rank in job.ranks:
         try:
-            found[rank.number] = _by_itself(recording.timeline(without=processes_beside(outline, rank.process)), job, rank, warmup)
+            found[rank.number] = _by_itself(recording.timeline(without=other_training_processes(outline, rank.process)), job, rank, warmup)
         except NothingRecorded as error:
             refused.append(str(error))
         else:

@@ -36,6 +36,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
+from slowstep.workflow.prove_progress import ProveProgress, plan_words
 from slowstep.workflow.prove_request import ProveRequest
 from slowstep.workflow.prove_starts import (
     NOT_AGAIN,
@@ -47,7 +48,6 @@ from slowstep.workflow.prove_starts import (
     reached_by_first,
     why_not_again,
 )
-from slowstep.workflow.prove_told import ProveTold, plan_words
 from slowstep.workflow.usual import longer_budget_s
 
 ReportDict = dict[str, Any]
@@ -81,7 +81,7 @@ class ProveAct:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._asked, self._levers = executor, asked, levers
-        self._say, self._told, self._limits = say, ProveTold(phase, precision=asked.precision), limits or LeadLimits()
+        self._say, self._told, self._limits = say, ProveProgress(phase, precision=asked.precision), limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._without_fault, self._later = without_fault, later
         # The start that came to a plan last.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slowstep.record.experiment.lever import LeverSpec
-from slowstep.workflow.next_command.typed import place_words, precision_words
+from slowstep.workflow.next_command.command_lines import place_words, precision_words
 from slowstep.workflow.usual import USUAL_BUDGET_S, USUAL_PRECISION
 
 

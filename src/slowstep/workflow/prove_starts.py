@@ -21,7 +21,7 @@ from slowstep.reason_words import sentence
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.blocks import LOSS_NOT_FINITE
 from slowstep.units import format_count, format_duration
-from slowstep.workflow.prove_told import ProveTold
+from slowstep.workflow.prove_progress import ProveProgress
 
 ReportDict = dict[str, Any]
 # Makes a start ready that has this number, in a sandbox of its own.
@@ -76,7 +76,7 @@ class LaterStarts:
         self,
         make: MakeStart,
         walk: Walk,
-        told: ProveTold,
+        told: ProveProgress,
         *,
         say: Callable[[str], None],
         start_s: float,
@@ -237,7 +237,7 @@ def why_not_again(experiment: Experiment, health: Iterable[Mapping[str, Any]]) -
     """Why such a script is not started again all the same, None where it is: another start would meet the files of this one, or, by the
     notes of its `health`, have the same loss that is not finite, which would be taken for a lever's doing.
     """
-    if not experiment.place.keeps_files_apart:
+    if not experiment.place.isolates_files:
         return IN_PLACE
     return OWN_LOSS if any(note.get("name") == LOSS_NOT_FINITE.name for note in health) else None
 

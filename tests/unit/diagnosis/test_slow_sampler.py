@@ -12,7 +12,7 @@ from slowstep.parts import Part, PartKind
 from slowstep.timeline.timeline import Frame
 
 RULE = "slow-sampler"
-DRAWING = Part("preprocess", PartKind.DRAWING)
+DRAWING = Part("preprocess", PartKind.SAMPLER)
 SAMPLER = Frame(file=SCRIPT, function="HardExamples.__iter__", first_line=12, line=14)
 DRAWN_MS = 8.0
 

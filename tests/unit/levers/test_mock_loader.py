@@ -200,7 +200,7 @@ def test_a_loader_that_another_thread_reads_is_left_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_gathered_while_the_ring_was_on_is_thrown_away(tmp_path: Path) -> None:
+def test_what_gathered_while_the_ring_was_on_is_discarded(tmp_path: Path) -> None:
     """One worker takes 40 ms for a batch; a block of four steps that began with eight batches would be free."""
     made = loader(Samples(sample_s=0.01), num_workers=1, prefetch_factor=8)
 

@@ -244,7 +244,7 @@ def test_an_iterator_with_workers_gives_the_short_one_last(taken: int, left: int
 
 
 @pytest.mark.parametrize("left", [1, 5, 30])
-def test_so_it_does_after_batches_were_thrown_away(left: int) -> None:
+def test_so_it_does_after_batches_were_discarded(left: int) -> None:
     iterator: Any = iter(DataLoader(Samples(SAMPLES), batch_size=FULL, num_workers=2))
     stream = _stream.Stream(iterator, type(iterator)._next_data)
     for _ in range(6):

@@ -60,7 +60,7 @@ def test_no_stage_is_dear_by_less_than_what_others_seem_to_take_away(falls_ms: f
     assert dearest(stage_costs(stages("TFRecord", "Map", "Map"), notes)) == expected
 
 
-def test_elements_that_are_thrown_away_count_for_the_samples_that_are_kept():
+def test_elements_that_are_discarded_count_for_the_samples_that_are_kept():
     # Of four that are read one is kept: for a sample four are read.
     notes = [a_prefix(0, 1), a_prefix(1, 5, inputs_per_element=4.0), a_reading("drain", 40, samples=8)]
 

@@ -10,7 +10,7 @@ import pytest
 from slowstep.prove.outcome import Interim
 from slowstep.prove.stats.design import CONTROL, FIRST
 from slowstep.prove.time_left import TimeLeft, time_left
-from slowstep.workflow.prove_told import widths_text
+from slowstep.workflow.prove_progress import widths_text
 
 
 def interim(rounds: int, seconds: float, *widths: float) -> Interim:

@@ -14,7 +14,7 @@ import pytest
 from kineto_files import event, kernel, launch, written
 from made_ranks import make_job
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps.trainer import processes_beside
+from slowstep.analyses.steps.trainer import other_training_processes
 from slowstep.diagnosis import law
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
@@ -78,7 +78,7 @@ def test_the_timeline_of_one_recorded_rank_has_the_updates_of_the_others_alone(t
     recording = OpenRecording(make_job(tmp_path / "job", [4.0] * RANKS))
     outline = recording.outline()
 
-    timeline = recording.timeline(without=processes_beside(outline, 1))
+    timeline = recording.timeline(without=other_training_processes(outline, 1))
 
     assert outline.table("waits").is_empty()
     assert set(timeline.table("waits")["process"]) == {1}

@@ -61,7 +61,7 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: S
             return _demand(timeline, trainer, fetches, inside, steps, _Producers(iterators=iterators, workers=workers, processes=processes))
 
         own = of(loader.iterators, loader.num_workers)
-        return _beside(own, [of(other.iterators, other.num_workers) for other in loader.beside if other.num_workers])
+        return _with_other_loaders(own, [of(other.iterators, other.num_workers) for other in loader.beside if other.num_workers])
     every = trainer.waits["iterator"].unique().to_list()
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(every))
     workers = int(rows["num_workers"].max() or 0) if rows.height else 0  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def producers_of(timeline: Timeline, trainer: Trainer, fetches: Fetches, loader:
     return sorted(set(every) & set(worker_processes(timeline, trainer, loader.iterators))) or every
 
 
-def _beside(own: Demand, others: Sequence[Demand]) -> Demand:
+def _with_other_loaders(own: Demand, others: Sequence[Demand]) -> Demand:
     """The demand of one loader, with what those that are read beside it need for themselves."""
     if own.cpu_ns is None:
         return own

@@ -71,7 +71,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
     together = _read_together(read)
     waited = together.group_by("whose", maintain_order=True).agg(pl.col("waited_ns").sum()).sort("waited_ns", maintain_order=True)
     most = waited["whose"][-1]
-    beside = [_beside(read, other) for other in waited["whose"][:-1]]
+    beside = [_concurrent_loader(read, other) for other in waited["whose"][:-1]]
     row = together.filter(pl.col("whose") == most).row(-1, named=True)
     datasets = together.filter(pl.col("whose") != most)["dataset"].to_list()
     return Loader(
@@ -117,7 +117,7 @@ def _overlapping(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.Series((at >= 0) & (latest[np.maximum(at, 0)] >= rows["start_ns"].to_numpy()))) if len(latest) else rows[:0]
 
 
-def _beside(read: pl.DataFrame, whose: int) -> ConcurrentLoader:
+def _concurrent_loader(read: pl.DataFrame, whose: int) -> ConcurrentLoader:
     rows = read.filter(pl.col("whose") == whose)
     return ConcurrentLoader(iterators=_iterators(read, whose), num_workers=rows["num_workers"][-1] or 0)
 

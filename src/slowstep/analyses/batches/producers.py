@@ -32,7 +32,7 @@ PART_STAGE = {
     PartKind.BLOCKED: "read",
     PartKind.TRANSPORT: "preprocess",
     # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/batches/sampler.py).
-    PartKind.DRAWING: "preprocess",
+    PartKind.SAMPLER: "preprocess",
     PartKind.LOADER_START: "preprocess",
     # What of a request is neither fetch nor drawing, where the training thread makes its own batches: nothing is transported there.
     PartKind.LOADER_OVERHEAD: "preprocess",
@@ -206,7 +206,7 @@ def _divide_rest(parts: Floats, rest: Floats, idle: Floats, *, first: Flags, mat
     started = np.where(first & ~is_own, idle, 0)
     # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
     drawn = np.where(is_own, idle, 0)
-    parts[:, column[PartKind.LOADER_START]], parts[:, column[PartKind.DRAWING]] = started, drawn
+    parts[:, column[PartKind.LOADER_START]], parts[:, column[PartKind.SAMPLER]] = started, drawn
     left = np.maximum(rest - started - drawn, 0)
     for kind, mine in {
         PartKind.TRANSPORT: matched & ~is_own,

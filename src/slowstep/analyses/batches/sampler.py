@@ -48,7 +48,7 @@ class SamplerTime:
 
 def divide_sampler_time(timeline: Timeline, process: int, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, SamplerTime | None]:
     """The waits with what is drawing indices under its own name, and whose it is; None where too little was seen of that to tell."""
-    drawn = waits.parts[:, COLUMN[PartKind.DRAWING]]
+    drawn = waits.parts[:, COLUMN[PartKind.SAMPLER]]
     drawn_ns = float(drawn.sum())
     share = drawn_ns / max(float((waits.end_ns - waits.start_ns).sum()), 1.0)
     by_stacks = find_sampler_time(waits, stacks)
@@ -85,11 +85,11 @@ def with_sampler_time(waits: WaitParts, sampler_time: SamplerTime) -> WaitParts:
     """The waits with the sampler's part of receiving batches, or of waiting for them, as drawing; where it is known already, as it is."""
     told = [COLUMN[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
     rest = waits.parts[:, told]
-    known = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
+    known = float(waits.parts[:, COLUMN[PartKind.SAMPLER]].sum())
     drawn = max(sampler_time.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
-    parts[:, COLUMN[PartKind.DRAWING]] += moved.sum(axis=1)
+    parts[:, COLUMN[PartKind.SAMPLER]] += moved.sum(axis=1)
     parts[:, told] -= moved
     return replace(waits, parts=parts)
 

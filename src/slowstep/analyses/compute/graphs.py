@@ -63,7 +63,7 @@ def find_graph_growth(graphs: Graphs, part_ns: Floats) -> GraphGrowth | None:
     nodes, parameters, kept = (_halves(graphs, values, len(part_ns)) for values in (graphs.nodes, graphs.parameters, graphs.kept))
     if nodes is None:
         return None
-    return GraphGrowth(nodes=nodes, parameters=parameters, kept=kept, beside_low_ns=_growth_beside(graphs, part_ns))
+    return GraphGrowth(nodes=nodes, parameters=parameters, kept=kept, beside_low_ns=_growth_within_groups(graphs, part_ns))
 
 
 def work_in_steps(graphs: Graphs, at: Ints, count: int) -> float | None:
@@ -89,7 +89,7 @@ def _halves(graphs: Graphs, values: Floats, count: int) -> tuple[float, float] |
     return (float(first.max()), float(last.max())) if len(first) and len(last) else None
 
 
-def _growth_beside(graphs: Graphs, part_ns: Floats) -> float | None:
+def _growth_within_groups(graphs: Graphs, part_ns: Floats) -> float | None:
     """A least-squares slope through the medians of blocks of steps, of which each group with the same parameters has a level of its own."""
     blocks = [_blocks(part_ns, group) for group in _with_same_parameters(graphs, len(part_ns))]
     at = np.concatenate([np.zeros(0), *(steps - steps.mean() for steps, _ in blocks)])

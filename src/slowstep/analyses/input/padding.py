@@ -85,7 +85,7 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
     arrays = [array for of_loader in of_loaders for array in _padded_arrays(of_loader)]
     shapes = timeline.table("graph_shapes").filter(pl.col("process") == trainer.process)
     weights = trainer.facts.graph_elements or 0
-    return PaddingLook(looks=rows["time_ns"].n_unique(), found=tuple(_measured(array, shapes, weights) for array in _apart(arrays)))
+    return PaddingLook(looks=rows["time_ns"].n_unique(), found=tuple(_measured(array, shapes, weights) for array in _distinct(arrays)))
 
 
 def _padded_arrays(rows: pl.DataFrame) -> list[pl.DataFrame]:
@@ -95,7 +95,7 @@ def _padded_arrays(rows: pl.DataFrame) -> list[pl.DataFrame]:
     return [_whole(array, rows) for array in ending if _is_padding(array, looks) and not _are_labels(array, rows)]
 
 
-def _apart(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:
+def _distinct(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:
     """One of those that have as many places, or shifted by one, as tokens and what is to be said of them: by a mask, where one has it."""
     found: list[pl.DataFrame] = []
     for array in sorted(arrays, key=lambda array: (not array["mask"].any(), int(array["array"][0]))):

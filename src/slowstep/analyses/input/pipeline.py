@@ -56,7 +56,7 @@ class Pipeline:
     unread: str | None = None
 
     @property
-    def is_made_beside(self) -> bool:
+    def is_made_concurrently(self) -> bool:
         """Whether batches are surely made beside the training: their stages were seen, or they are divided among replicas."""
         return bool(self.stages) or self.unread == _DIVIDED
 

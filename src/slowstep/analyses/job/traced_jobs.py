@@ -66,7 +66,7 @@ def traced_job(ranks: Mapping[int, TracedRank]) -> Job:
     return Job(is_excerpt=True, ranks=by_number, size=size, missing=tuple(missing), missing_count=size - len(ranks))
 
 
-def find_clocks_apart(job: Sequence[TracedRank]) -> list[Health]:
+def find_differing_clocks(job: Sequence[TracedRank]) -> list[Health]:
     """A row where the clocks of a job's ranks say that its traces were not taken at the same time."""
     clocks = sorted(rank.facts.clock_ns for rank in job if rank.facts.clock_ns is not None)
     by_ns = max((after[0] - before[0] for before, after in itertools.pairwise(clocks)), default=0)

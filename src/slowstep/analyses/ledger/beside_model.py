@@ -44,20 +44,20 @@ def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
     """
     thread, facts = training_thread(timeline), timeline.trace
     names = host_names(timeline, ["annotation", "python"])
-    told = [_told(kind, text) for kind, text in names.select("kind", "text").iter_rows()]
+    told = [_name_and_part(kind, text) for kind, text in names.select("kind", "text").iter_rows()]
     labels = pl.DataFrame(told, schema=dict.fromkeys(("range", "part_kind", "part_name", "place"), pl.String), orient="row")
     names = pl.concat([names, labels], how="horizontal").filter(pl.col("range").is_not_null() & candidates)
     if facts is None or not facts.tells_users_names or not timeline.count("device_events"):
         names = names.clear()
     rows = host_named(timeline, names).filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
     rows = rows.sort("start_ns", "end_ns", "range", descending=[False, True, False])
-    rows = _apart(timeline, rows) if rows.height else rows.with_columns(pl.lit(value=False).alias("after"))
+    rows = _outside_model(timeline, rows) if rows.height else rows.with_columns(pl.lit(value=False).alias("after"))
     reach = pl.col("end_ns").cum_max().shift(1)
     rows = rows.filter(reach.is_null() | (pl.col("start_ns") >= reach))
     return rows.select("thread", "start_ns", "end_ns", "range", "place", "after", kind="part_kind", name="part_name")
 
 
-def _told(kind: str, text: str) -> tuple[str | None, str | None, str | None, str | None]:
+def _name_and_part(kind: str, text: str) -> tuple[str | None, str | None, str | None, str | None]:
     """What a range or function is called, and its part's kind, name and place; nothing of a function that is not the user's."""
     if kind != "python":
         return text, PartKind.SPAN.value, text, None
@@ -65,7 +65,7 @@ def _told(kind: str, text: str) -> tuple[str | None, str | None, str | None, str
     return (user_function(text), *function) if function is not None else (None, None, None, None)
 
 
-def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
+def _outside_model(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows that are beside the model, and not there for what they launch or for the input that they copy to the device."""
     kernels, inputs = calls_that_launch(timeline, "kernel", "h2d")
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()

@@ -45,7 +45,7 @@ def move_closures(trainer: Trainer, steps: Steps, stacks: Stacks, rows: dict[Par
     if OPTIMIZER not in rows or not has_closures(trainer):
         return
     between, after = _stretches(trainer, steps)
-    stacks_apart = _named_apart(trainer, stacks)
+    stacks_apart = _in_named_spans(trainer, stacks)
     of_closure, of_optimizer = _share(after, stacks, stacks_apart), _share(between, stacks, stacks_apart)
     body, optimizer = rows.get(BODY, np.zeros(steps.stretches)), rows[OPTIMIZER]
     given = np.zeros(steps.stretches) if of_closure is None else np.minimum(_ns(after, steps), optimizer) * of_closure
@@ -76,7 +76,7 @@ def _stretches(trainer: Trainer, steps: Steps) -> tuple[_OptimizerCalls, _Optimi
     return of(follows), of(~follows)
 
 
-def _named_apart(trainer: Trainer, stacks: Stacks) -> Ints:
+def _in_named_spans(trainer: Trainer, stacks: Stacks) -> Ints:
     """Stacks in callbacks, checkpoints and other spans that have parts of their own."""
     named = trainer.spans.filter(pl.col("kind").is_in(["save", "span"]))
     return inside(stacks, *merged(named))

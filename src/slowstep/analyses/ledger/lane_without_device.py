@@ -172,9 +172,11 @@ class _Spans:
         In a step without a body (its operators are on other threads) nothing is known to be beside one. Functions have names anyway: they
         count after a body only, before it they may make the input.
         """
-        named = self.named.filter(_apart(self.named, bodies) & _in_steps(self.named, begins, ends, _first_within(bodies[0], begins, ends)))
+        named = self.named.filter(
+            _outside(self.named, bodies) & _in_steps(self.named, begins, ends, _first_within(bodies[0], begins, ends))
+        )
         done = _last_within(bodies[1], begins, ends)
-        after = self.functions.filter(_apart(self.functions, bodies) & _in_steps(self.functions, begins, ends, done, after=True))
+        after = self.functions.filter(_outside(self.functions, bodies) & _in_steps(self.functions, begins, ends, done, after=True))
         ranges = pl.concat([named, after]).sort("start_ns", "end_ns", descending=[False, True])
         reach = pl.col("end_ns").cum_max().shift(1)
         rows = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
@@ -190,7 +192,7 @@ class _Spans:
         return np.where(_in(self.collective, at) & ~_in(self.computing, at), SHARING_KIND, kind)
 
 
-def _apart(rows: pl.DataFrame, bodies: tuple[Ints, Ints]) -> pl.Series:
+def _outside(rows: pl.DataFrame, bodies: tuple[Ints, Ints]) -> pl.Series:
     """Which rows touch no body."""
     touched = np.searchsorted(bodies[0], rows["end_ns"].to_numpy()) > np.searchsorted(bodies[1], rows["start_ns"].to_numpy(), side="right")
     return pl.Series(~touched, dtype=pl.Boolean)

@@ -88,10 +88,10 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
     names = host_names(timeline, ["annotation", "operator", "python"])
     told = pl.concat(
         [
-            _told(names.filter(pl.col("kind") != "python"), RANGES).filter(
+            _with_stages(names.filter(pl.col("kind") != "python"), RANGES).filter(
                 ~pl.col("text").str.contains(COMPUTES) | pl.col("text").str.contains(CALLBACK)
             ),
-            _told(names.filter(pl.col("kind") == "python"), FUNCTIONS),
+            _with_stages(names.filter(pl.col("kind") == "python"), FUNCTIONS),
         ]
     )
     # Frameworks' operators, as `aten::mm`, are no ranges that somebody named, whatever kind of event a profiler makes of them.
@@ -124,7 +124,7 @@ def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort("thread", "start_ns", "end_ns", "range", descending=[False, False, True, False])
 
 
-def _told(names: pl.DataFrame, ranges: tuple[tuple[str, PartKind, str], ...]) -> pl.DataFrame:
+def _with_stages(names: pl.DataFrame, ranges: tuple[tuple[str, PartKind, str], ...]) -> pl.DataFrame:
     text = pl.col("text")
     stage, kind = pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.String)
     for of_stage, of_kind, pattern in reversed(ranges):

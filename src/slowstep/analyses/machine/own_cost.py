@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps.captures import Capture
-from slowstep.analyses.steps.trainer import Trainer, processes_beside
+from slowstep.analyses.steps.trainer import Trainer, other_training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 # The parts, as report.json names them.
@@ -74,7 +74,7 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
 
 def _that_know(timeline: Timeline, trainer: Trainer) -> list[ProcessFacts]:
     """The processes that have measured what an event costs, but for those of other trainings: their cost is their own."""
-    others = processes_beside(timeline, trainer.process)
+    others = other_training_processes(timeline, trainer.process)
     return [
         facts
         for process, facts in enumerate(timeline.processes)

@@ -55,7 +55,7 @@ def find_growth(
         ns = ledger.of_parts(part)
         if part in known or part.kind in (PartKind.CORE_WAIT, PartKind.PRODUCER_CORE_WAIT) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
-        trend = trend_beside(ledger, part, pace)
+        trend = trend_at_even_pace(ledger, part, pace)
         if trend is None or (best is not None and trend.growth <= best.trend.growth):
             continue
         calls = _calls_of_loop(steps, stacks, trainer) if calls is None else calls
@@ -80,7 +80,7 @@ def is_writer(part: Part, writes_share: float | None) -> bool:
     return part.stage in RESULT_STAGES and (writes_share or 0.0) >= WRITING
 
 
-def trend_beside(ledger: Ledger, part: Part, pace: WorkPace | None) -> Trend | None:
+def trend_at_even_pace(ledger: Ledger, part: Part, pace: WorkPace | None) -> Trend | None:
     """The trend of a part beside the pace of the training's own work; None with too few steps."""
     return _trend(ledger.of_parts(part), None if part.stage == "compute" else pace)
 

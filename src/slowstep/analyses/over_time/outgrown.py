@@ -11,7 +11,7 @@ import numpy as np
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.over_time.even_pace import pace_of
-from slowstep.analyses.over_time.growth import SMALLEST_SHARE, trend_beside
+from slowstep.analyses.over_time.growth import SMALLEST_SHARE, trend_at_even_pace
 from slowstep.analyses.over_time.pace import work_of_model
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -36,7 +36,7 @@ def find_outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, gaps: TimedGap
     if not parts:
         return frozenset()
     timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(work_of_model(ledger))
-    trends = {part: trend_beside(ledger, part, pace) for part in parts}
+    trends = {part: trend_at_even_pace(ledger, part, pace) for part in parts}
     return frozenset(part for part, trend in trends.items() if trend is not None and _outgrows(trend, timed / steps.stretches))
 
 

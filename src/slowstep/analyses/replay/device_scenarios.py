@@ -190,7 +190,7 @@ def communication_overlapped(scene: Scene) -> Changed | str | None:
     shared = scene.where(pl.col("collective"))
     if not shared.any():
         return None
-    exposed, beside = _exposed_and_beside(scene, shared)
+    exposed, beside = _exposed_and_hiding(scene, shared)
     if exposed.sum() <= 0:
         return None
     edits = []
@@ -202,7 +202,7 @@ def communication_overlapped(scene: Scene) -> Changed | str | None:
     return Changed.of(edits)
 
 
-def _exposed_and_beside(scene: Scene, shared: Flags) -> tuple[Floats, float]:
+def _exposed_and_hiding(scene: Scene, shared: Flags) -> tuple[Floats, float]:
     """By node, collectives' time with no computing beside it; and how much computing has no collective beside it that could have.
 
     That is half of it: forward takes a third of a step's computing, and the gradients that are ready last come from its other end.

@@ -81,7 +81,7 @@ def find_waits(material: Material, launched: LaunchOrder, own_calls: RowNumbers,
             unexplained.append(call)
         if own >= 0:
             last_on[int(calls.thread[call])] = int(work.stream[own])
-    told = _told(material, launched, own_calls, of_call)
+    told = _stream_waits(material, launched, own_calls, of_call)
     told += _at_once(work, own_work, {target for _, target in told})
     return WaitEdges(
         *_columns(returns),
@@ -131,7 +131,7 @@ def _of_full_queue(material: Material, launched: LaunchOrder, call: int, own: in
     return [max(first - 50, 0) + int(same[-1])] if len(same) else []
 
 
-def _told(material: Material, launched: LaunchOrder, own_calls: RowNumbers, of_call: RowNumbers) -> list[tuple[int, int]]:
+def _stream_waits(material: Material, launched: LaunchOrder, own_calls: RowNumbers, of_call: RowNumbers) -> list[tuple[int, int]]:
     """What the next work of a thread waits for that has told its stream to wait."""
     calls, work = material.calls, material.work
     waiting: dict[int, list[int]] = {}

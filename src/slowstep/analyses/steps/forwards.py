@@ -45,10 +45,10 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
     bodies = start.copy()
     beside = training.copy()
     for i in np.flatnonzero(training & ~np.append(True, training[:-1])).tolist():
-        first = _first_beside(i, training, module, update)
+        first = _first_without_gradients(i, training, module, update)
         bodies[i] = start[first]
         beside[first:i] = True
-    begun, ended = _apart(~beside, update)
+    begun, ended = _repeated_outside_bodies(~beside, update)
     trains = np.flatnonzero(~beside & ~rows["evaluating"].fill_null(False).to_numpy().astype(np.bool_))
     return Forwards(
         bodies_ns=np.unique(bodies[training]),
@@ -59,7 +59,7 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
     )
 
 
-def _first_beside(i: int, training: NDArray[np.bool_], module: Ints, update: Ints) -> int:
+def _first_without_gradients(i: int, training: NDArray[np.bool_], module: Ints, update: Ints) -> int:
     """The first of the forwards without gradients that lead up to forward i of the same step, each of another model."""
     seen, first = {int(module[i])}, i
     while first > 0 and not training[first - 1] and update[first - 1] == update[i] and int(module[first - 1]) not in seen:
@@ -68,7 +68,7 @@ def _first_beside(i: int, training: NDArray[np.bool_], module: Ints, update: Int
     return first
 
 
-def _apart(alone: NDArray[np.bool_], update: Ints) -> tuple[Ints, Ints]:
+def _repeated_outside_bodies(alone: NDArray[np.bool_], update: Ints) -> tuple[Ints, Ints]:
     """First and last of the forwards of one stretch between two updates that belong to no body, where they are repeated."""
     rows = np.flatnonzero(alone)
     _, first, counts = np.unique(update[rows], return_index=True, return_counts=True)

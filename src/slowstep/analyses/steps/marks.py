@@ -60,7 +60,7 @@ def choose_marks(marks: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Reason, ...]]
     """
     usable = _with_length(marks)
     chosen = _of_one_series(usable)
-    kept = _apart(chosen)
+    kept = _without_overlap(chosen)
     others = len(usable) - len(chosen)
     notes = (
         _said(WITHOUT_LENGTH, len(marks) - len(usable)),
@@ -76,12 +76,12 @@ def find_mark_doubts(marks: pl.DataFrame) -> tuple[Health, ...]:
     """Marks of steps (table `marked_steps`) that are lost or doubtful: what they stand for is in no step, or its bounds are another's."""
     usable = _with_length(marks)
     chosen = _of_one_series(usable)
-    kept = _apart(chosen)
+    kept = _without_overlap(chosen)
     left_out = len(chosen) - len(kept) - int(_around(chosen).sum())
     found = (
         (MARKS_WITHOUT_LENGTH, len(marks) - len(usable)),
         # A mark without length was counted above.
-        (MISSING_STEP_MARKS, len(_missing_after(_apart(_of_one_series(marks))["number"]))),
+        (MISSING_STEP_MARKS, len(_missing_after(_without_overlap(_of_one_series(marks))["number"]))),
         (OVERLAPPING_STEP_MARKS, left_out + _reaching(kept)),
     )
     return tuple(kind(count) for kind, count in found if count)
@@ -102,7 +102,7 @@ def _of_one_series(marks: pl.DataFrame) -> pl.DataFrame:
     return marks.filter(of_best).sort("start_ns", "end_ns", descending=[False, True])
 
 
-def _apart(marks: pl.DataFrame) -> pl.DataFrame:
+def _without_overlap(marks: pl.DataFrame) -> pl.DataFrame:
     """The marks that do not overlap, in order, with `over_ns`: how much later than the begin of the next one was said to end.
 
     What two overlap by rounding alone is taken from the first, and is none.

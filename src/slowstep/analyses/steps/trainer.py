@@ -179,7 +179,7 @@ def training_processes(timeline: Timeline) -> list[int]:
     return first.sort("start_ns")["process"].to_list()
 
 
-def processes_beside(timeline: Timeline, process: int | None) -> set[int]:
+def other_training_processes(timeline: Timeline, process: int | None) -> set[int]:
     """The processes of other trainings than that of `process`, with their workers."""
     others = set(training_processes(timeline)) - {process}
     pids = [timeline.processes[other].pid for other in others]

@@ -83,11 +83,11 @@ def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
         readings = [note for note in tried if note["calls"] == calls]
         point = _point([each for each in readings if each["rows"]] or readings[:1])
         rate = None if factor is None or point.batches_per_s is None else scaled(point.batches_per_s, factor)
-        found.append(ParallelCallsPoint(calls=_told(calls), samples_per_s=rate, reason=point.reason))
-    return ParallelCallsCurve(stage=number, own=_told(own), points=tuple(found))
+        found.append(ParallelCallsPoint(calls=_known_calls(calls), samples_per_s=rate, reason=point.reason))
+    return ParallelCallsCurve(stage=number, own=_known_calls(own), points=tuple(found))
 
 
-def _told(calls: int | None) -> int | None:
+def _known_calls(calls: int | None) -> int | None:
     return None if calls == AUTOTUNE else calls
 
 

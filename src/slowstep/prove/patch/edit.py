@@ -99,7 +99,7 @@ def _inserted(source: ScriptSource, call: ast.Call, arguments: Sequence[str]) ->
     line = text.rfind("\n", 0, begin) + 1
     indent = text[line:begin]
     if indent.strip() or "\n" not in text[max(end, comma or 0) : close]:
-        return [_Splice(end, end, "".join(f", {each}" for each in arguments))] if comma is None else [_beside(comma, arguments)]
+        return [_Splice(end, end, "".join(f", {each}" for each in arguments))] if comma is None else [_after_comma(comma, arguments)]
     below = text.index("\n", max(end, comma or 0))
     newline = "\r\n" if text[below - 1] == "\r" else "\n"
     below -= len(newline) - 1
@@ -108,7 +108,7 @@ def _inserted(source: ScriptSource, call: ast.Call, arguments: Sequence[str]) ->
     return splices if comma is not None else [_Splice(end, end, ","), *splices]
 
 
-def _beside(comma: int, arguments: Sequence[str]) -> _Splice:
+def _after_comma(comma: int, arguments: Sequence[str]) -> _Splice:
     return _Splice(comma + 1, comma + 1, "".join(f" {each}," for each in arguments))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.record.writing import format as fmt
-from slowstep.sources._recording.records import DTYPE, taken_apart
+from slowstep.sources._recording.records import DTYPE, steps_as_records
 from slowstep.sources._recording.sane import is_sane
 
 Records = NDArray[Any]
@@ -130,7 +130,7 @@ def no_steps() -> ExperimentSteps:
 
 
 def _steps(found: NDArray[np.void]) -> ExperimentSteps:
-    records = taken_apart(found)
+    records = steps_as_records(found)
     rows = records[records["kind"] == fmt.ARM]
     return ExperimentSteps(
         arm=rows["extra"].astype(np.int64),

@@ -38,7 +38,7 @@ class Always:
     def boundary(self, at_ns: int) -> None:
         """A step has ended at this instant (ns)."""
         if self._levers is None:
-            if self._specs and not (self._builders or self._training.is_told_apart):
+            if self._specs and not (self._builders or self._training.is_feeder_known):
                 return
             self._levers = self._prepared(at_ns)
         for lever in self._levers:

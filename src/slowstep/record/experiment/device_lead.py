@@ -16,7 +16,7 @@ from slowstep.record.recorder import now
 # Waits until the device has made an update. False where it cannot be asked: what the update gave is gone, or was given away.
 Wait = Callable[[], bool]
 
-# What a thread needs at most to say that an update was made which the host has seen to be: it waits for the interpreter's lock.
+# What a thread needs at most to say that an update was made which the host has seen to be: it waits for the GIL.
 _SAYING_S: Final = 5.0
 
 

@@ -64,9 +64,11 @@ class MadeCalls:
         settings = [each for each in self._settings if each["framework"] in through]
         if len({_key(each) for each in settings}) == 1:
             found.append(settings[-1])
-        return [each | {"others": max(len(self._made_at[_key(each)]) - 1, self._beside(loader) if each is site else 0)} for each in found]
+        return [
+            each | {"others": max(len(self._made_at[_key(each)]) - 1, self._other_living(loader) if each is site else 0)} for each in found
+        ]
 
-    def _beside(self, loader: Any) -> int:
+    def _other_living(self, loader: Any) -> int:
         """How many the call that has made a loader has made that are still there beside it: that of each epoch is no other one."""
         site = _of(self._loaders, loader)
         living = [made() for made, at in self._loaders.values() if at is not None and site is not None and _key(at) == _key(site)]

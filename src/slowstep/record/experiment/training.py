@@ -197,7 +197,7 @@ class Training:
             self._feeders = tuple(Feeder(self, each, self._place_of(each), self._dataset_of(each)) for each in ordered)
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_feeder_known(self) -> bool:
         """Whether enough was seen to tell which of several loaders is waited for most; True where there is one."""
         return self._after_updates >= ENOUGH_UPDATES or len(self._living()) < 2
 

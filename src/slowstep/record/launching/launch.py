@@ -247,10 +247,10 @@ class _Run:
         if self._options.stop:
             self._stopper = Stopper(root=self._pid, limits=self._limits.stop)
             return
-        self._reporter = threading.Thread(target=self._report_beside, name="slowstep-report", daemon=True)
+        self._reporter = threading.Thread(target=self._report_in_background, name="slowstep-report", daemon=True)
         self._reporter.start()
 
-    def _report_beside(self) -> None:
+    def _report_in_background(self) -> None:
         # The training goes on beside the report, and goes first.
         try:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

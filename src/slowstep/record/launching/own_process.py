@@ -181,9 +181,11 @@ class OwnRecording:
             raise interrupt
 
     def _note_end(self, by: str) -> None:
-        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[], told=self._told())
+        self._journal.note(
+            "exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[], told=self._flags_for_run()
+        )
 
-    def _told(self) -> list[str] | None:
+    def _flags_for_run(self) -> list[str] | None:
         """What `slowstep run` is told by the flags of the page, where a call that trains has begun: nothing else may tell of it."""
         imported = [framework.module for framework in known_frameworks() if framework.module is not None and is_imported(framework)]
         return [*imported, contract.BEGUN] if contract.BEGUN in self._page.told(contract.CONTROL_FLAGS) else None

@@ -49,7 +49,7 @@ def parts_of(batch: Any) -> Iterable[Any] | None:
 def _shape_in(batch: Any, deeper: int, left: list[int]) -> tuple[int, ...] | None:
     form = form_of(batch)
     if form.shape is not None:
-        shape = _told(form.shape, batch)
+        shape = _answer(form.shape, batch)
         if shape is not None:
             return _leading(shape)
     for part in _parts(batch, form) if deeper else ():
@@ -66,7 +66,7 @@ def _shape_in(batch: Any, deeper: int, left: list[int]) -> tuple[int, ...] | Non
 def _bytes_in(batch: Any, deeper: int, left: list[int]) -> int:
     form = form_of(batch)
     if form.nbytes is not None:
-        size_bytes = _told(form.nbytes, batch)
+        size_bytes = _answer(form.nbytes, batch)
         if type(size_bytes) is int:
             return size_bytes
     total = -1
@@ -114,7 +114,7 @@ def _first_two(shape: Any) -> tuple[Any, ...]:
     return tuple(lengths)
 
 
-def _told(ask: Ask, thing: Any) -> Any:
+def _answer(ask: Ask, thing: Any) -> Any:
     try:
         return ask(thing)
     except Exception:  # a sparse tensor has no bytes, a donated array no shape: not known is an answer

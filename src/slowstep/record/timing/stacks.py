@@ -14,7 +14,7 @@ from slowstep.record.timing.frame_lines import line_of
 from slowstep.record.timing.gradient_names import names_gradients
 from slowstep.record.timing.other_threads import CoreUse, look_at
 from slowstep.record.timing.running_calls import LineCall, LineCalls
-from slowstep.record.timing.threads_beside import hands_over
+from slowstep.record.timing.thread_watch import hands_over
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.fastpath import WriteRecord
 from slowstep.record.writing.format import BLOCKED, DEVICE_BUSY, DEVICE_IDLE, STACK

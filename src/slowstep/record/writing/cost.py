@@ -1,4 +1,4 @@
-"""What recording itself costs, measured here: one hooked call, recorded into memory that is thrown away.
+"""What recording itself costs, measured here: one hooked call, recorded into memory that is discarded.
 
 Measured with cold caches, as in a training: between two events of one the processor has done something else. A loop over events alone
 would show a fifth of it.

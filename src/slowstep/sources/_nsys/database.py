@@ -120,11 +120,11 @@ class Database:
             where = f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})"
             waiting.append(self._readers.submit(lambda where: each(self._chunk(query, where)), where))
             if len(waiting) > self._most:
-                yield self._told(waiting.popleft())
+                yield self._counted(waiting.popleft())
         while waiting:
-            yield self._told(waiting.popleft())
+            yield self._counted(waiting.popleft())
 
-    def _told(self, piece: Future[pl.DataFrame]) -> pl.DataFrame:
+    def _counted(self, piece: Future[pl.DataFrame]) -> pl.DataFrame:
         frame = piece.result()
         self._tell(CHUNK_ROWS)
         return frame

@@ -87,7 +87,7 @@ _DOUBTS: Final[dict[str, HealthKind]] = {
 }
 
 
-def told_apart(device: pl.Series, stream: pl.Series, context: pl.Series) -> pl.Series:
+def unique_streams(device: pl.Series, stream: pl.Series, context: pl.Series) -> pl.Series:
     """Numbers of streams, all of shape (n,). Streams of several contexts of one device may have the same number: those of the second get a
     million added, and so on.
     """

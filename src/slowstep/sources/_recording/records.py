@@ -81,7 +81,7 @@ def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> WrittenRecords:
     slots = _slots(raw, finished)
     sane = is_sane(records) & (records["t1"] <= latest_ns) & ~_is_broken_step(records)
     usable = records[finished & sane]
-    parts = taken_apart(usable)
+    parts = steps_as_records(usable)
     return WrittenRecords(
         records=parts,
         uncounted=len(parts) - len(usable),
@@ -107,7 +107,7 @@ def _lost(usable: Records, *, unfinished: int, impossible: int) -> Lost:
     return Lost(torn=0, malformed=impossible + unfinished) if is_damaged else Lost(torn=unfinished, malformed=0)
 
 
-def taken_apart(records: Records) -> Records:
+def steps_as_records(records: Records) -> Records:
     """The records with each STEP's three in its place; then all stand in the order in which they ended."""
     is_step = records["kind"] == fmt.STEP
     if not is_step.any():

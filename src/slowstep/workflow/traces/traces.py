@@ -14,7 +14,7 @@ from slowstep.analyses.completeness import find_trace_doubts
 from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.rank_steps import RankPace, traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
-from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_clocks_apart, number_ranks, traced_job
+from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_differing_clocks, number_ranks, traced_job
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING

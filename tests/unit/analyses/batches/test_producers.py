@@ -21,7 +21,7 @@ from slowstep.timeline.timeline import Timeline
 
 COLLATE, CORE, LOCK = PartKind.COLLATE, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT
 SAMPLES, STORAGE, UNSEEN = PartKind.SAMPLES, PartKind.STORAGE, PartKind.BLOCKED
-TRANSPORT, STARTUP, DRAWING = PartKind.TRANSPORT, PartKind.LOADER_START, PartKind.DRAWING
+TRANSPORT, STARTUP, SAMPLER = PartKind.TRANSPORT, PartKind.LOADER_START, PartKind.SAMPLER
 
 
 def _divided(timeline: Timeline) -> WaitParts:
@@ -108,7 +108,7 @@ def test_without_workers_what_comes_before_the_first_fetch_is_drawing_too(tmp_pa
     events.fetch(6, 10, 0, cpu=4)
     events.step(0, batch=0, wait=11, length=30)
 
-    assert _parts(_divided(events.timeline()), 0) == pytest.approx({DRAWING: 6, SAMPLES: 4, PartKind.LOADER_OVERHEAD: 1})
+    assert _parts(_divided(events.timeline()), 0) == pytest.approx({SAMPLER: 6, SAMPLES: 4, PartKind.LOADER_OVERHEAD: 1})
 
 
 def test_without_workers_the_training_thread_is_the_producer(tmp_path):

@@ -23,7 +23,7 @@ SAMPLER = (SCRIPT, "HardExamples.__iter__", 12, 14)
 QUEUE = ("/usr/lib/python3.11/multiprocessing/queues.py", "Queue.get", 90, 100)
 DRAWN = (LOOP, REQUEST, NEXT_INDEX, BATCHES, SAMPLER)
 RECEIVED = (LOOP, REQUEST, QUEUE)
-DRAWING = Part("preprocess", PartKind.DRAWING)
+DRAWING = Part("preprocess", PartKind.SAMPLER)
 
 
 def drawn_ms(m: Measurements) -> float:

@@ -61,7 +61,7 @@ def test_passes_without_sharing_are_told_apart(tmp_path: Path) -> None:
     assert (syncs.backwards, syncs.synced, syncs.early_ns.sum()) == (3, 1, 0)
 
 
-def test_passes_whose_gradients_are_thrown_away_accumulate_nothing(tmp_path: Path) -> None:
+def test_passes_whose_gradients_are_discarded_accumulate_nothing(tmp_path: Path) -> None:
     away, added = (
         _trained(tmp_path / str(at), *passes).sharing.syncs
         for at, passes in enumerate(((SYNCED_ANEW, SYNCED_ANEW), (SYNCED_ANEW, SYNCED_ANEW, SYNCED)))

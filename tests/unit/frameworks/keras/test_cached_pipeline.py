@@ -193,7 +193,7 @@ def slowly(batches: Any) -> Any:
     return batches.map(lambda number: tf.ensure_shape(tf.numpy_function(wait, [number], tf.float32), number.shape))
 
 
-def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its_place(recorder):
+def test_what_gathers_meanwhile_is_discarded_but_no_more_than_was_given_in_its_place(recorder):
     lever = Levered(recorder)
     # What the shuffle holds is nothing that lies ready, and grows less in each step.
     batches = slowly(numbered(100).cache().shuffle(100)).prefetch(16)
@@ -205,18 +205,18 @@ def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its
     given = OFF_FROM - ON_FROM
     # It may have made all that it may while the step was traced.
     assert usual[0] <= 8
-    assert lever.change.thrown_away == given
+    assert lever.change.discarded == given
     assert len(set(seen)) == len(seen) - given
 
 
-def test_of_a_pipeline_that_fills_a_cache_no_more_is_thrown_away_than_was_made_ahead(recorder):
+def test_of_a_pipeline_that_fills_a_cache_no_more_is_discarded_than_was_made_ahead(recorder):
     lever, usual = Levered(recorder), []
     more = {OFF_FROM - 1: lambda: time.sleep(0.2), OFF_FROM + 1: lambda: usual.append(recorder.shared(kept.KeptBatches).usual_ready)}
 
     trained(numbered(100).cache().prefetch(1), {**lever.acts(), **more}, steps_per_epoch=40)
 
     assert usual[0] <= 1
-    assert lever.change.thrown_away <= 1
+    assert lever.change.discarded <= 1
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

@@ -35,7 +35,7 @@ def test_a_second_pipeline_gives_while_it_is_on_and_the_own_one_goes_on_where_it
     takes_own = [step < ON or OFF <= step < ON_AGAIN or step >= OFF_AGAIN for step in range(40)]
     assert [got for got, is_own in zip(seen, takes_own, strict=True) if is_own] == [next(own) for is_own in takes_own if is_own]
     assert seen[ON:OFF] == list(range(first))
-    # What it made ahead while it rested is thrown away.
+    # What it made ahead while it rested is discarded.
     later = seen[ON_AGAIN:OFF_AGAIN]
     assert later == list(range(later[0], later[0] + again))
     assert later[0] >= first

@@ -48,7 +48,7 @@ def test_it_is_known_after_some_readings() -> None:
 def test_without_workers_there_is_nothing_to_wait_for(iterator: Any) -> None:
     made = GatheredBatches(SimpleNamespace(iterator=iterator))  # type: ignore[arg-type]
 
-    made.throw_away()
+    made.discard()
     made.switched()
 
     assert made.is_known()
@@ -56,11 +56,11 @@ def test_without_workers_there_is_nothing_to_wait_for(iterator: Any) -> None:
 
 
 @pytest.mark.parametrize(("usual", "left"), [(0, 0), (2, 2), (7, 5)])
-def test_what_is_more_than_usual_is_thrown_away(usual: int, left: int) -> None:
+def test_what_is_more_than_usual_is_discarded(usual: int, left: int) -> None:
     iterator = Iterator(ready=5, under_way=3)
     made = gathered(iterator, usual)
 
-    made.throw_away()
+    made.discard()
 
     assert iterator.ready == left
 
@@ -68,7 +68,7 @@ def test_what_is_more_than_usual_is_thrown_away(usual: int, left: int) -> None:
 def test_throwing_away_ends_with_the_epoch() -> None:
     iterator = Iterator(ready=5, under_way=0, last=2)
 
-    gathered(iterator).throw_away()
+    gathered(iterator).discard()
 
     assert iterator._rcvd_idx == 2
 

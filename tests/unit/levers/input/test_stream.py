@@ -72,25 +72,25 @@ def test_an_iterator_that_was_near_its_end_gets_as_much_work_as_ever() -> None:
     assert counted(stream) == 30
 
 
-def test_what_is_thrown_away_is_no_more_than_had_gathered() -> None:
+def test_what_is_discarded_is_no_more_than_had_gathered() -> None:
     stream = open_stream(num_workers=1, prefetch_factor=3)
     while not stream.is_idle():
         pass
 
     # The worker may be as fast as we are.
-    assert 1 <= stream.throw_away(2, 0) <= 3
+    assert 1 <= stream.discard(2, 0) <= 3
     while not stream.is_idle():
         pass
-    assert 1 <= stream.throw_away(0, 0) <= 3
-    assert stream.throw_away(0, 0, most=0) == 0
+    assert 1 <= stream.discard(0, 0) <= 3
+    assert stream.discard(0, 0, most=0) == 0
 
 
-def test_an_iterator_that_ends_while_batches_are_thrown_away_ends_for_the_script_too() -> None:
+def test_an_iterator_that_ends_while_batches_are_discarded_ends_for_the_script_too() -> None:
     stream = open_stream(num_workers=1, prefetch_factor=20)
     while not stream.is_idle():
         pass
 
-    assert stream.throw_away(-1, 0) == 10
+    assert stream.discard(-1, 0) == 10
     with pytest.raises(StopIteration):
         stream.take()
 
@@ -98,7 +98,7 @@ def test_an_iterator_that_ends_while_batches_are_thrown_away_ends_for_the_script
 def test_without_workers_nothing_gathers() -> None:
     stream = open_stream()
 
-    assert (stream.ready, stream.outstanding, stream.is_idle(), stream.throw_away(0, 0)) == (None, 0, True, 0)
+    assert (stream.ready, stream.outstanding, stream.is_idle(), stream.discard(0, 0)) == (None, 0, True, 0)
 
 
 def test_closing_ends_the_workers() -> None:
@@ -185,7 +185,7 @@ def test_near_the_end_of_an_epoch_as_many_are_being_made_as_it_still_has(left: i
     while not stream.is_idle():
         pass
 
-    # A batch takes 80 ms to make: none of the new ones is ready while those that lay ready are thrown away.
+    # A batch takes 80 ms to make: none of the new ones is ready while those that lay ready are discarded.
     assert stream.bring_to(ready, 0, left=left) == 4 - ready
 
     assert stream.outstanding == min(left, 4)

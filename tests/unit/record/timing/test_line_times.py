@@ -201,7 +201,7 @@ def test_a_generator_that_goes_on_is_timed_on(notes):
     assert called(lines_of(notes[0], "steps")[2]) == ["make"]
 
 
-def test_a_gap_that_is_thrown_away_is_the_last_one(notes):
+def test_a_gap_that_is_discarded_is_the_last_one(notes):
     times = due(LineTimes(notes.append))
     assert begin(times)
     times.end(now(), keep=False)

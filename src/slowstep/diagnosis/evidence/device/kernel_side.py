@@ -89,7 +89,7 @@ def sixteen_bit_share(rows: pl.DataFrame) -> float | None:
     return int(known.filter(pl.col("precision").is_in(SIXTEEN_BIT))["total_ns"].sum()) / total if total else None
 
 
-def unless_beside(finding: Finding, counterfactual: Replayed | None) -> Judged | None:
+def unless_hidden(finding: Finding, counterfactual: Replayed | None) -> Judged | None:
     """The finding, unless the steps take as long without it: then the device, or the link, was busy with it beside what they wait for."""
     predicted = finding.gain.predicted
     beside = predicted is not None and round(predicted, 2) <= 1.0

@@ -105,7 +105,7 @@ class InputSide:
 
 def is_made_by_pipeline(m: Measurements) -> bool:
     """Whether a pipeline is known to make the training's batches in threads of its own."""
-    return m.input.pipeline is not None and m.input.pipeline.is_made_beside
+    return m.input.pipeline is not None and m.input.pipeline.is_made_concurrently
 
 
 def _unknown_maker(m: Measurements, workers: int) -> Reason:

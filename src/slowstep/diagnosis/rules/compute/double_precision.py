@@ -29,7 +29,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import computing
-from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
+from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_hidden
 from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
@@ -144,7 +144,7 @@ def _by_kernels(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=_fixes(m),
     )
-    return unless_beside(finding, counterfactual)
+    return unless_hidden(finding, counterfactual)
 
 
 def _host_claims(m: Measurements) -> tuple[Part, ...]:

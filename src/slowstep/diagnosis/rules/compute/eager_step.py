@@ -42,7 +42,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
-from slowstep.diagnosis.evidence.compute.made_beside import made_beside_ns
+from slowstep.diagnosis.evidence.compute.next_batch import next_batch_ns
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import RUN_EAGERLY_OFF
@@ -207,7 +207,7 @@ def _case(m: Measurements, dispatched: Dispatched, removed_ns: float) -> Case:
     share = min(removed_ns / dispatched.own_ns * own / of_own, 1.0) if of_own > 0 else 0.0
     removed: Floats = np.asarray(compute * share)
     delayed = float(delay.sum() / compute.sum()) if compute.any() else 0.0
-    return Case(removed_ns=removed, concurrent_ns=made_beside_ns(m, float(removed.mean())), delay_share=delayed)
+    return Case(removed_ns=removed, concurrent_ns=next_batch_ns(m, float(removed.mean())), delay_share=delayed)
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

@@ -38,7 +38,7 @@ from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
-from slowstep.diagnosis.evidence.compute.made_beside import made_beside_ns
+from slowstep.diagnosis.evidence.compute.next_batch import next_batch_ns
 from slowstep.diagnosis.evidence.input.input_passes import steps_of_pass
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
@@ -201,7 +201,7 @@ def _usual(per_step: Floats) -> Floats:
 def _counterfactual(m: Measurements, between: Between, together: Together) -> Counterfactual:
     spared_low, spared_high = SPARED.bounds
     once = 1 - together.left
-    beside, compute = made_beside_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute")
+    beside, compute = next_batch_ns(m, between.usual_ns + between.spared_ns), m.ledger.total("compute")
     # There is more of it than waits: the calls.
     waited = compute / (compute - m.ledger.total("compute", PartKind.CORE_WAIT)) - 1
 

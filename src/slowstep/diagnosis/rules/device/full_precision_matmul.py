@@ -31,7 +31,7 @@ from slowstep.diagnosis.evidence.device.kernel_side import (
     kernel_rows,
     kernels_ns,
     sixteen_bit_share,
-    unless_beside,
+    unless_hidden,
     whose,
 )
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
@@ -92,7 +92,7 @@ def judge(m: Measurements) -> Answer:
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )
-    return unless_beside(finding, counterfactual)
+    return unless_hidden(finding, counterfactual)
 
 
 def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:

@@ -32,7 +32,7 @@ from slowstep.diagnosis.evidence.device.kernel_side import (
     kernel_claims,
     kernel_rows,
     kernels_ns,
-    unless_beside,
+    unless_hidden,
     whose,
 )
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
@@ -99,7 +99,7 @@ def judge(m: Measurements) -> Answer:
         fixes=_fixes(m, worst["class"], named),
         names_cause=True,
     )
-    return unless_beside(finding, counterfactual if unknown is None else None)
+    return unless_hidden(finding, counterfactual if unknown is None else None)
 
 
 def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Reason | None:

@@ -22,7 +22,7 @@ import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
-from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
+from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_hidden, whose
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -75,7 +75,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=_fixes(m, f"for {named}, which takes most time: " if named else ""),
     )
-    return unless_beside(finding, counterfactual)
+    return unless_hidden(finding, counterfactual)
 
 
 def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:

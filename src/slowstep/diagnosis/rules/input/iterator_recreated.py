@@ -1,13 +1,13 @@
 """A new iterator of the loader is made for nearly every batch.
 
-The ones before are thrown away unread, or have no more.
+The ones before are discarded unread, or have no more.
 
 What it sees:
     Over the window at most two batches were taken from each iterator of the training's loader, and making them and waiting for their first
     batches holds at least 3 % of the window. Where workers are started and most iterators were read to their end it is worker-restart.
 Why it costs:
     Each new iterator shuffles all indices, starts the workers, and has them make several batches ahead, of which one is used: nothing is
-    ever ready in time, and most of what is made is thrown away. The indices of a large data set are millions of Python objects, which the
+    ever ready in time, and most of what is made is discarded. The indices of a large data set are millions of Python objects, which the
     garbage collector walks through while they are young, and which are freed one by one when the iterator is dropped.
 How the gain is predicted:
     r is the loader's start-up, its workers' end and the freeing of what iterators hold, the waits for first batches, garbage collections of

@@ -34,7 +34,7 @@ from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "slow-sampler"
-DRAWING = Part("preprocess", PartKind.DRAWING)
+SAMPLER = Part("preprocess", PartKind.SAMPLER)
 # What is left after the fix: the same assumption as slow-transform's.
 LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 
@@ -42,7 +42,7 @@ LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 def judge(m: Measurements) -> Answer:
     """Whether drawing indices holds the training thread."""
     sampler_time = m.input.sampler_time
-    drawn = m.ledger.of_parts(DRAWING) * (sampler_time.held if sampler_time is not None else 1.0)
+    drawn = m.ledger.of_parts(SAMPLER) * (sampler_time.held if sampler_time is not None else 1.0)
     share, low, high = share_interval(m, drawn)
     if sampler_time is None or share < WAIT_SHARE:
         return None
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(DRAWING,),
+        claims=(SAMPLER,),
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
             *(() if sampler_time.into is None else (Evidence(name="most of it in", value=sampler_time.into, unit=""),)),

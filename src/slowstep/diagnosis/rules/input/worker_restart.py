@@ -5,7 +5,7 @@ What it sees:
     what their first batches take longer than others hold at least 3 % of the window. Where that was seen once or twice and held a tenth of
     the window, it is not judged: whether it recurs as often is not known.
 Why it costs:
-    Each epoch forks or spawns its workers, runs their init function, opens what the data set opens lazily, and throws all of it away at
+    Each epoch forks or spawns its workers, runs their init function, opens what the data set opens lazily, and discards all of it at
     its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
 How the gain is predicted:
     r is the loader's start-up and shut-down, less 1 ms for each start that is left, and the excess of each iterator's first batch over a

@@ -63,7 +63,7 @@ def judge(m: Measurements) -> Answer:
     left_s = None if limit is None else limit.left_bytes / growth.per_s
     if left_s is not None and left_s > SOON_S:
         return None
-    return _told(m, growth, limit, left_s, surely=True)
+    return _finding(m, growth, limit, left_s, surely=True)
 
 
 def _judge_early(m: Measurements, early: MemoryGrowth | None, limit: Limit | None) -> Answer:
@@ -73,10 +73,10 @@ def _judge_early(m: Measurements, early: MemoryGrowth | None, limit: Limit | Non
     if left_s >= OUTLIVED_S or early.readings < QUARTERS:
         reason = GROWS_OR_SETTLES(mib=(early.last_bytes - early.first_bytes) / MIB, left=_long(left_s))
         return NotJudged(rule=NAME, reason=reason, pressing=True)
-    return _told(m, early, limit, left_s, surely=False)
+    return _finding(m, early, limit, left_s, surely=False)
 
 
-def _told(m: Measurements, growth: MemoryGrowth, limit: Limit | None, left_s: float | None, *, surely: bool) -> Judged:
+def _finding(m: Measurements, growth: MemoryGrowth, limit: Limit | None, left_s: float | None, *, surely: bool) -> Judged:
     step_s = float(m.step_ns.mean()) / 1e9
     per_step = growth.per_s * step_s
     where = {True: "most in the training process", False: "most in another process of the training", None: None}[growth.in_trainer]

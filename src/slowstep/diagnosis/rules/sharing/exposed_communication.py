@@ -24,7 +24,7 @@ import polars as pl
 from slowstep.analyses.events.parts import COLLECTIVES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
-from slowstep.diagnosis.evidence.device.kernel_side import unless_beside
+from slowstep.diagnosis.evidence.device.kernel_side import unless_hidden
 from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import no_device
 from slowstep.diagnosis.gain import predict, saved_by
@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
-    return unless_beside(finding, counterfactual)
+    return unless_hidden(finding, counterfactual)
 
 
 def assumes(others: str) -> str:

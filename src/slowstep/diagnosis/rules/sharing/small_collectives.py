@@ -25,7 +25,7 @@ from slowstep.analyses.events.parts import COLLECTIVES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.device.kernel_side import unless_beside
+from slowstep.diagnosis.evidence.device.kernel_side import unless_hidden
 from slowstep.diagnosis.evidence.marked.marked_steps import claim_of, per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -87,7 +87,7 @@ def judge(m: Measurements) -> Answer:
         fixes=_fixes(m),
         names_cause=True,
     )
-    return unless_beside(finding, counterfactual)
+    return unless_hidden(finding, counterfactual)
 
 
 def _exposed_ns(m: Measurements, found: pl.DataFrame) -> Floats:

@@ -24,7 +24,7 @@ NO_LENGTH: Final = "nobody knows how long its epochs are before the first one ha
 _QUIET_NS: Final = 100_000_000
 _MOST_QUIET_NS: Final = 2_000_000_000
 _UNTOLD_NS: Final = 500_000_000
-# No longer than this are batches received only to be thrown away.
+# No longer than this are batches received only to be discarded.
 _THROW_AWAY_NS: Final = 2_000_000_000
 # Steps after which a pipeline that was at rest is at its own pace again: those that it makes at once have begun together. Assumed.
 _STEPS_ALONE: Final = 3
@@ -33,7 +33,7 @@ _STEPS_ALONE: Final = 3
 class PipelineChange(Change):
     """Another resource gives the batches; the pipeline fills its buffers meanwhile and rests.
 
-    `needs` batches of its own are to be kept before it is ready. `thrown_away` of those that gathered meanwhile were.
+    `needs` batches of its own are to be kept before it is ready. `discarded` of those that gathered meanwhile were.
     Raises NotApplicable where no pipeline feeds the training whose batches can be replaced.
     """
 
@@ -45,7 +45,7 @@ class PipelineChange(Change):
         if training.recorder.levers and not self._asked.length_is_known:
             raise NotApplicable(NO_LENGTH)
         self._error: str | None = None
-        self._given_instead = self._steps = self.thrown_away = 0
+        self._given_instead = self._steps = self.discarded = 0
         self._is_on = self._is_left = False
         self._made, self._since_ns = -1, 0
         self.needs = needs
@@ -79,7 +79,7 @@ class PipelineChange(Change):
         if self._kept.stop_giving(self):
             self._is_on, self._is_left = False, True
             self._begin()
-            self._throw_away()
+            self._discard()
 
     def remove(self) -> None:
         """Leave nothing behind, and let the batches go."""
@@ -113,16 +113,16 @@ class PipelineChange(Change):
             self._made, self._since_ns = state.made, now()
         return now() - self._since_ns > min(max(_QUIET_NS, 2 * self._kept.slowest_ns), _MOST_QUIET_NS)
 
-    def _throw_away(self) -> None:
+    def _discard(self) -> None:
         """What lies ready beyond what usually does; no more than were given in its place, so that no epoch ends before its time."""
         iterator, most = self._asked.last, self._given_instead
         self._given_instead = 0
         if iterator is not None:
             own, usual = self._handed.own(iterator), self._kept.usual_ready
-            self.thrown_away += throw_away(iterator, own, leaving=usual, most=most)
+            self.discarded += discard(iterator, own, leaving=usual, most=most)
 
 
-def throw_away(iterator: Any, resource: Any, *, leaving: float | None, most: int | None = None) -> int:
+def discard(iterator: Any, resource: Any, *, leaving: float | None, most: int | None = None) -> int:
     """Receive what lies ready until no more than so many do, `most` at most and for 2 s; nothing where that is unknown. How many it was."""
     state = None if leaving is None else state_of(resource)
     if state is None or leaving is None:

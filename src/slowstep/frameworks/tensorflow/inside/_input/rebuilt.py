@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._input.asked import Asking
-from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, replaceable, throw_away
+from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, discard, replaceable
 from slowstep.frameworks.tensorflow.inside._input.graphs import graph_of
 from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
 from slowstep.frameworks.tensorflow.inside._input.resources import started
@@ -50,7 +50,7 @@ class RebuiltPipeline(PipelineChange):
         self._most_ready, self._since = -1.0, 0
         iterator = self._asked.last
         if self._second is not None and iterator is not None:
-            throw_away(iterator, self._second, leaving=0.0)
+            discard(iterator, self._second, leaving=0.0)
 
     def settled(self) -> bool:
         """On: whether the own pipeline rests, and the buffers of the second one have filled as far as they will."""

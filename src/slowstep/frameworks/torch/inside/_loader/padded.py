@@ -104,7 +104,7 @@ def _by_mask(rows: _Rows, ends: list[_Ends]) -> dict[str, Any] | None:
     for side, lengths in ends:
         values = set(chain.from_iterable(_rest(row, length, side) for row, length in zip(rows, lengths, strict=True)))
         if len(values) == 1:
-            return _told(rows, lengths, values.pop(), side)
+            return _padding_of(rows, lengths, values.pop(), side)
     return None
 
 
@@ -116,7 +116,7 @@ def _by_runs(rows: _Rows) -> dict[str, Any] | None:
             continue
         lengths = [_without_run(row, value, side) for row in rows]
         if len(set(lengths)) > 1 and not _reach(value, rows, lengths, side):
-            return _told(rows, lengths, value, side)
+            return _padding_of(rows, lengths, value, side)
     return None
 
 
@@ -142,7 +142,7 @@ def _comes_near(value: int, row: list[int], length: int, side: int) -> bool:
     return min(far) >= max(beside) and min(beside) >= value
 
 
-def _told(rows: _Rows, lengths: list[int], value: Any, side: int) -> dict[str, Any]:
+def _padding_of(rows: _Rows, lengths: list[int], value: Any, side: int) -> dict[str, Any]:
     insides = [_inside(row, length, side) for row, length in zip(rows, lengths, strict=True)]
     return {
         "lengths": lengths,

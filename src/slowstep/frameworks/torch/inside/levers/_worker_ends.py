@@ -39,7 +39,7 @@ class InWorkers(OtherProcesses):
         self._orders.change(self._number, state)
         if self.calls:
             if state == OFF:
-                self._gathered.throw_away()
+                self._gathered.discard()
             self._gathered.switched()
 
     def is_known(self) -> bool:

@@ -28,12 +28,12 @@ class IteratorEpochs:
         """A batch that is not its own is given in its place."""
         self._spare[own] = self._spare.get(own, 0) + 1
 
-    def throw_away(self, own: Any, count: int) -> None:
-        """Batches of its own were thrown away."""
+    def discard(self, own: Any, count: int) -> None:
+        """Batches of its own were discarded."""
         self._spare[own] = self._spare.get(own, 0) - count
 
     def spare(self, own: Any) -> int | None:
-        """How many of its own batches can be thrown away without its being at its end too early; None where there is no such limit."""
+        """How many of its own batches can be discarded without its being at its end too early; None where there is no such limit."""
         return None if has_indices(own) or self.left(own) is None else max(self._spare.get(own, 0), 0)
 
     def is_mixed(self, own: Any) -> bool:

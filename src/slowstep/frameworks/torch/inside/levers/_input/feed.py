@@ -147,7 +147,7 @@ class Feed:
             self._epochs.end(own)
             return None
         self.seen.receipts_ns.append(now() - began_ns)
-        self._epochs.throw_away(own, 1)
+        self._epochs.discard(own, 1)
         return batch
 
     def is_giving(self, change: Giver) -> bool:
@@ -186,7 +186,7 @@ class Feed:
         if stream is None or not stream.has_workers:
             return False
         left, spare = self._epochs.left(stream.iterator), self._epochs.spare(stream.iterator)
-        self._epochs.throw_away(stream.iterator, stream.bring_to(*self.seen.usual.start(), left=left, most=spare))
+        self._epochs.discard(stream.iterator, stream.bring_to(*self.seen.usual.start(), left=left, most=spare))
         self.seen.usual.interrupt()
         return True
 

@@ -44,7 +44,7 @@ class GatheredBatches:
         iterator = self._switched[0]()
         return iterator is None or iterator is not self._training.iterator or iterator._rcvd_idx >= self._switched[1]
 
-    def throw_away(self) -> None:
+    def discard(self) -> None:
         """Receive what has gathered beyond what usually lies ready."""
         usual = statistics.median_low(self._readings) if self._readings else None
         while usual is not None and (self._ready() or 0) > usual:

@@ -1,4 +1,4 @@
-"""An iterator of torch's DataLoader, read below the hooks: what lies ready in it, what it still has to give, what is thrown away of it."""
+"""An iterator of torch's DataLoader, read below the hooks: what lies ready in it, what it still has to give, what is discarded of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SINGLE: Final = "_SingleProcessDataLoaderIter"
 MULTI: Final = "_MultiProcessingDataLoaderIter"
 # Readings of how many batches lie ready.
 READINGS: Final = 64
-# No longer than this are batches received only to be thrown away, or waited for only to lie ready.
+# No longer than this are batches received only to be discarded, or waited for only to lie ready.
 THROW_AWAY_NS: Final = 2_000_000_000
 # How often it is looked whether they lie ready.
 LOOK_S: Final = 0.001
@@ -136,14 +136,14 @@ class Stream:
         return self._receive(self.iterator)
 
     def bring_to(self, level: int, apart_ns: int, *, left: int | None, most: int | None = None) -> int:
-        """Have so many batches lie ready: throw away as `throw_away`, or wait for more while any are being made, for 2 s. It gives `left`
-        more then, as after `allow`. Returns how many were thrown away.
+        """Have so many batches lie ready: discard as `discard`, or wait for more while any are being made, for 2 s. It gives `left`
+        more then, as after `allow`. Returns how many were discarded.
         """
         if left is not None:
             level = min(level, left)
-            # Workers get as much new work as is left: near the end of an epoch that is less than what is thrown away.
+            # Workers get as much new work as is left: near the end of an epoch that is less than what is discarded.
             self._supply(left - min(level, self.ready or 0) - self._being_made)
-        thrown = self.throw_away(level, apart_ns, most=most)
+        thrown = self.discard(level, apart_ns, most=most)
         if left is not None:
             self.allow(left)
         until_ns = now() + THROW_AWAY_NS
@@ -151,7 +151,7 @@ class Stream:
             time.sleep(LOOK_S)
         return thrown
 
-    def throw_away(self, level: int, apart_ns: int, *, most: int | None = None) -> int:
+    def discard(self, level: int, apart_ns: int, *, most: int | None = None) -> int:
         """Receive what has gathered until no more than `level` lie ready, for 2 s and `most` at most; returns how many were received.
 
         Each receipt gives a resting worker new work. The workers get theirs `apart_ns` after one another: begun together they would deliver
@@ -175,7 +175,7 @@ class Stream:
     def allow(self, left: int | None) -> None:
         """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again.
 
-        What is being made beyond them is received and thrown away, for 2 s: an epoch that ends as ever leaves nothing to be made, and the
+        What is being made beyond them is received and discarded, for 2 s: an epoch that ends as ever leaves nothing to be made, and the
         next one begins at once. So is, however long it takes, a short batch elsewhere than at the epoch's end, and a full one there: a
         script that reads another loader beside it could not train on them. Nothing happens where it is a stream, whose end nobody can move.
         """

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from slowstep.record.timing import threads_beside
-from slowstep.record.timing.threads_beside import ThreadWatch
+from slowstep.record.timing import thread_watch
+from slowstep.record.timing.thread_watch import ThreadWatch
 from slowstep.record.writing.format import CPU
 
 
@@ -95,7 +95,7 @@ def test_of_many_threads_each_has_its_turn(monkeypatch):
     for ident, thread in many.items():
         thread._native_id = 1000 + ident  # type: ignore[attr-defined]
     monkeypatch.setattr(threading, "_active", many)
-    monkeypatch.setattr(threads_beside, "_used_ns", used)
+    monkeypatch.setattr(thread_watch, "_used_ns", used)
     for at_ns in range(3):
         taken.threads.look(at_ns)
 

@@ -16,7 +16,7 @@ from slowstep.units import format_about, format_count, format_share
 from slowstep.workflow.progress import TellPhase
 
 
-class ProveTold:
+class ProveProgress:
     """Tells it in phases; `precision` is what was asked for."""
 
     def __init__(self, phase: TellPhase, *, precision: float) -> None:

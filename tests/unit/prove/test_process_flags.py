@@ -30,4 +30,4 @@ def test_that_nothing_trained_is_told_where_nobody_else_can_have(tmp_path: Path,
     executor = LiveExecutor(command, tmp_path, NOBODY, {}, limit_s=1.0)
     executor._page = SimpleNamespace(told=lambda _: flags)  # type: ignore[assignment]
 
-    assert executor._told() == told
+    assert executor._process_flags() == told

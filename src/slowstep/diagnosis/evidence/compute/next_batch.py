@@ -6,7 +6,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 
 
-def made_beside_ns(m: Measurements, spared_ns: float) -> float:
+def next_batch_ns(m: Measurements, spared_ns: float) -> float:
     """What workers of a loader, or the slowest stage of a pipeline, need per step, where the training thread computes so much less. They
     kept up with the step as it is.
     """
