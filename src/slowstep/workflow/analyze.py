@@ -13,7 +13,7 @@ from slowstep.record.launching.leftovers import remove_leftovers_of_starts
 from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.judge_job import Examined
-from slowstep.workflow.next_command.typed import or_compared
+from slowstep.workflow.next_command.command_lines import or_compared
 from slowstep.workflow.runs import is_going_on
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, find
 from slowstep.workflow.traces.left_out_traces import not_read

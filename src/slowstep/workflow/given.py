@@ -16,7 +16,7 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import REPORT_FILE, is_report
-from slowstep.workflow.next_command.typed import or_compared
+from slowstep.workflow.next_command.command_lines import or_compared
 from slowstep.workflow.older_reports import with_codes
 from slowstep.workflow.runs import is_recording_folder, last_run, runs_here
 from slowstep.workflow.traces.named_paths import require

@@ -8,7 +8,7 @@ import pytest
 
 from slowstep.document.next_step import NextStep
 from slowstep.workflow.next_command.after_experiment import after_experiment
-from slowstep.workflow.next_command.typed import of_script
+from slowstep.workflow.next_command.command_lines import of_script
 
 
 def report_of(*rows: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.document.next_step import NextStep
-from slowstep.workflow.next_command.typed import from_its_folder, of_script
+from slowstep.workflow.next_command.command_lines import from_its_folder, of_script
 
 
 @pytest.mark.parametrize("starts_script", [True, False])

@@ -12,7 +12,7 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
-from slowstep.workflow.next_command.typed import from_its_folder
+from slowstep.workflow.next_command.command_lines import from_its_folder
 
 
 def after_all(

@@ -18,7 +18,7 @@ from slowstep.prove.stats.figures import Figure, combined, inverse
 from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
-from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, to_paste
+from slowstep.workflow.next_command.command_lines import budget_words, filled_in, place_words, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 _HALF: Final = 0.5

@@ -17,7 +17,7 @@ from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
-from slowstep.workflow.next_command.typed import budget_words, filled_in, of_script, or_explained, precision_words, to_paste
+from slowstep.workflow.next_command.command_lines import budget_words, filled_in, of_script, or_explained, precision_words, to_paste
 from slowstep.workflow.usual import USUAL_BUDGET_S, longer_budget_s
 
 ReportDict = dict[str, Any]

@@ -23,7 +23,7 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.typed import filled_in, of_script, or_explained, to_paste
+from slowstep.workflow.next_command.command_lines import filled_in, of_script, or_explained, to_paste
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2

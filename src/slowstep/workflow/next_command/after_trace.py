@@ -15,7 +15,7 @@ from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.document.next_step import NextStep
 from slowstep.frameworks._known import DEFAULT, words_of_profiler
 from slowstep.timeline.trace import TraceFacts
-from slowstep.workflow.next_command.typed import or_explained
+from slowstep.workflow.next_command.command_lines import or_explained
 from slowstep.workflow.runs import is_recording_folder
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps. No trace names the script.

@@ -81,7 +81,7 @@ def diagnose_traces(
         ranks,
         given=given,
         report_names=lambda _: {number: each.name for number, each in numbered.items()},
-        left_out=[*map(health_row, find_clocks_apart(of_job)), *beside],
+        left_out=[*map(health_row, find_differing_clocks(of_job)), *beside],
     )
     return _examined(judged, judged.first if rank is None else rank, attempt)
 
