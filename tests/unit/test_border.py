@@ -26,8 +26,8 @@ import slowstep.workflow.{module} as module
 from slowstep.cli.main import main
 def fails(*_, **__):
     raise ZeroDivisionError("made to fail")
-assert hasattr(module, "{module}")
-module.{module} = fails
+assert hasattr(module, "{function}")
+module.{function} = fails
 main()
 """
 
@@ -52,15 +52,15 @@ def ended(words, environment, **more):
 
 
 @pytest.mark.parametrize(
-    ("module", "words"),
+    ("module", "function", "words"),
     [
-        ("analyze", ["analyze", "made.json"]),
-        pytest.param("prove", ["prove", "true"], marks=pytest.mark.slow),
-        pytest.param("bench", ["bench", "data", "true"], marks=pytest.mark.slow),
+        ("analyze", "examine", ["analyze", "made.json"]),
+        pytest.param("prove", "prove", ["prove", "true"], marks=pytest.mark.slow),
+        pytest.param("bench", "bench", ["bench", "data", "true"], marks=pytest.mark.slow),
     ],
 )
-def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, tmp_path, module, words):
-    done = ended([sys.executable, "-c", FAILING.format(module=module), *words], environment, cwd=tmp_path)
+def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, tmp_path, module, function, words):
+    done = ended([sys.executable, "-c", FAILING.format(module=module, function=function), *words], environment, cwd=tmp_path)
 
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -73,7 +73,7 @@ def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, 
 
 @pytest.mark.slow
 def test_a_traceback_is_shown_to_whoever_asks_for_it(trace, environment, tmp_path):
-    words = [sys.executable, "-c", FAILING.format(module="analyze"), "analyze", str(trace)]
+    words = [sys.executable, "-c", FAILING.format(module="analyze", function="examine"), "analyze", str(trace)]
     assert "Traceback" in ended(words, environment | {"SLOWSTEP_DEBUG": "1"}, cwd=tmp_path).stderr
 
 
@@ -128,7 +128,7 @@ def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):
 
 @pytest.mark.slow
 def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_path):
-    words = [sys.executable, "-c", FAILING.format(module="export"), "analyze", str(trace), "--export", "parquet"]
+    words = [sys.executable, "-c", FAILING.format(module="export", function="export"), "analyze", str(trace), "--export", "parquet"]
 
     done = ended(words, environment, cwd=tmp_path)
 
@@ -177,7 +177,7 @@ def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(capsys, environment)
 
 @pytest.mark.slow
 def test_so_it_is_of_a_whole_command(environment, tmp_path):
-    text = FAILING.format(module="analyze").replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
+    text = FAILING.format(module="analyze", function="examine").replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
 
     done = ended([sys.executable, "-c", text, "analyze", str(tmp_path)], environment, cwd=tmp_path)
 

@@ -7,7 +7,7 @@ import sys
 
 
 def detach_closed_streams() -> None:
-    """Throw away what nobody reads any more, and all that is written to it from now on. Raises nothing."""
+    """Discard what nobody reads any more, and all that is written to it from now on. Raises nothing."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue

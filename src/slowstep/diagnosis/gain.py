@@ -33,8 +33,8 @@ BLOCKS_AT_MOST = 1000
 # Two runs of one training differ even on a quiet machine of one's own, by its memory's layout.
 RUN_TO_RUN = between_runs.RUN_TO_RUN.value
 # On a shared machine they differ by its pace, which stays for seconds, and changes between runs as it does between eighths of one: the
-# case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
-# runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
+# case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (`RUN_TO_RUN`, 30 runs of
+# three variants). Half of a 90 % interval of the difference of two runs is so many of these.
 PACE_DEVIATIONS = NORMAL_95 * math.sqrt(2)
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
+from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.compute.optimizer_side import tells_update
 from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
@@ -27,12 +28,10 @@ NAME_BETWEEN = (
     "stage='preprocess' around what makes its input (an environment)"
 )
 SEE_WHY = "see why it is not recorded"
-# Elements: written for all tensors of up to so many at once, an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to
-# 1.3, noise 0.5 to 2.1; of larger ones not much less than the loop at best (torch 2.13 on a processor, one thread).
-SMALL_TENSOR = 16_384
-# What already calls operations for all tensors spends most of its time in those. Of Lion, in 40 tensors, lines that ran for each tensor
-# took all of the time where it is a loop over them, 0.26 where it calls torch._foreach_* for all (torch 2.13, a recording of each).
-BY_TENSOR = 0.5
+# Elements, up to which written for all tensors at once gains.
+SMALL_TENSOR = updating.SMALL_TENSOR.value
+# What already calls operations for all tensors spends most of its time in those.
+BY_TENSOR = updating.BY_TENSOR.value
 OTHER_TRAININGS = Wording(
     "other-trainings",
     "{share:share} of the training time belongs to other trainings, before or after this one, which were not looked at: {remedy}",

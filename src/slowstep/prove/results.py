@@ -301,7 +301,7 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     state: ArmState
     reason: Reason | None
     if arm.gone is not None:
-        state, reason = arm.gone["state"], _told(arm.gone.get("reason"))
+        state, reason = arm.gone["state"], _as_reason(arm.gone.get("reason"))
     elif arm.estimate is None:
         state, reason = "unmeasured", arm.in_vain
     else:
@@ -315,7 +315,7 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     return arm.runs.state, NOR_IN_RUNS(reason=reason, why=arm.runs.reason)
 
 
-def _told(reason: Any) -> Reason:
+def _as_reason(reason: Any) -> Reason:
     """What a lever noted in words of its own, or what was noted of it."""
     return reason if isinstance(reason, Reason) else SAID(said=str(reason))
 

@@ -93,10 +93,10 @@ def _agreement(whole: Whole) -> Reason | None:
     if whole.log_error <= math.log1p(CLOSE):
         return WITHIN(share=abs(predicted / real - 1))
     why = TOO_WIDE() if whole.agrees else ELSE_TAKES() if predicted > real else SLOWER_ALONE()
-    return OFF(beside=_beside(predicted, real), why=why)
+    return OFF(beside=_real_by_predicted(predicted, real), why=why)
 
 
-def _beside(predicted: float, real: float) -> Reason:
+def _real_by_predicted(predicted: float, real: float) -> Reason:
     """What the training really makes, by what is predicted."""
     if real < predicted:
         return REACHES(share=real / predicted)

@@ -80,7 +80,7 @@ def test_what_tells_most_stands(
 
 
 def test_a_command_after_an_experiment_is_typed_where_the_script_was_started(tmp_path: Path) -> None:
-    tried = NextStep(command="slowstep run train.py")
+    tried = NextStep(command="slowstep run train.py", starts_script=True)
 
     step = after_all(0, rank(next_step=NextStep(folder=str(tmp_path))), diagnosis(OPEN), None, given=[tmp_path], tried=tried)
 

@@ -24,7 +24,7 @@ def each_operation_ns(lines: pl.DataFrame) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Function:
+class _TimedCalls:
     """Of the user's, in all timed bodies; `own_ns` with that of libraries that it calls, but for long operations."""
 
     calls: float
@@ -43,11 +43,11 @@ class CalledInRounds:
     ) -> None:
         self._longest_ns = longest_ns
         self._numbers: dict[Key, int] = {}
-        self._found: dict[int, _Function] = {}
+        self._found: dict[int, _TimedCalls] = {}
         for row in calls.iter_rows(named=True):
             key = (row["file"], row["function"], row["first_line"])
             self._numbers[key] = row["number"]
-            self._found[row["number"]] = _Function(float(row["calls"] or 0), float(row["total_ns"]), own_ns.get(key, 0.0))
+            self._found[row["number"]] = _TimedCalls(float(row["calls"] or 0), float(row["total_ns"]), own_ns.get(key, 0.0))
         self._short = self._of_short_operations(lines)
         self._callees: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():

@@ -140,7 +140,7 @@ class _Watcher:
     def _enter(self, frame: FrameType) -> None:
         _, read = self.watched[id(frame.f_code)]
         self._open, self._read = frame, read
-        self._extent = None if read.of_call is None else _told(read.of_call, frame)
+        self._extent = None if read.of_call is None else _extent_of(read.of_call, frame)
         self._before = bytes_read() if self._extent is not None and self._extent.is_kept else None
         self._called_ns = time.monotonic_ns()
 
@@ -148,7 +148,7 @@ class _Watcher:
         self._open, read = None, self._read
         if read is None:
             return
-        extent = self._extent if read.of_result is None else _told(read.of_result, result)
+        extent = self._extent if read.of_result is None else _extent_of(read.of_result, result)
         if extent is not None:
             self._count(read, frame, extent, at_ns - self._called_ns, not extent.is_kept or self._has_read())
 
@@ -175,7 +175,7 @@ class _Watcher:
             row["used_bytes"] += extent.used_bytes
 
 
-def _told(ask: Callable[[Any], ReadExtent | None], thing: Any) -> ReadExtent | None:
+def _extent_of(ask: Callable[[Any], ReadExtent | None], thing: Any) -> ReadExtent | None:
     try:
         return ask(thing)
     except Exception as error:  # the library's own objection, whatever it is: not known is an answer

@@ -35,7 +35,7 @@ KIND = {
 }
 
 WHY_UNTOLD = {
-    Untold.NOT_LOOKED: "no backward pass was looked at for it: a short or older recording, compiled code, or a large graph",
+    Untold.NOT_LOOKED: "no backward pass was looked at for it: compiled code, a large graph, few steps, or an older version",
     Untold.RANKS: "backward waits for other ranks, too",
     Untold.CALLS_PYTHON: "backward may run Python code, too: hooks, functions of its own, or a forward that is computed again",
     Untold.PASSES_DIFFER: "backward passes are of several sizes",

@@ -26,7 +26,6 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 from slowstep.part_words import part_noun
 from slowstep.shares import MOSTLY
-from slowstep.stages import RESULT_STAGES
 
 NAME = "chatty-logging"
 LOG_LESS = "raise the level of the logger, or let a QueueHandler write in another thread"
@@ -54,7 +53,7 @@ def judge(m: Measurements) -> Answer:
 
 RULE = Rule(
     name=NAME,
-    stages=RESULT_STAGES,
+    stages=("output", "store"),
     topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer"),
     judge=judge,
 )

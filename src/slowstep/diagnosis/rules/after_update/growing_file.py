@@ -38,7 +38,6 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_in_words, part_without_place
-from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_bytes, format_duration
 
 NAME = "growing-file"
@@ -142,7 +141,7 @@ def _what(m: Measurements) -> str:
 
 RULE = Rule(
     name=NAME,
-    stages=RESULT_STAGES,
+    stages=("output", "store"),
     topics=("compute", "input", "ledger", "machine", "over_time", "python", "saves", "steps", "trainer"),
     judge=judge,
 )

@@ -32,7 +32,6 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
 from slowstep.parts import PartKind
 from slowstep.shares import MOSTLY
-from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
 NAME = "per-step-metrics"
@@ -102,7 +101,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
 
 RULE = Rule(
     name=NAME,
-    stages=RESULT_STAGES,
+    stages=("output", "store"),
     topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
     judge=judge,
 )

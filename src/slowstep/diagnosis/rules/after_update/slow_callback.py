@@ -365,7 +365,7 @@ def _lever(m: Measurements, part: Part) -> str | None:
 
 RULE = Rule(
     name=NAME,
-    stages=RESULT_STAGES,
+    stages=("output", "store"),
     topics=("ledger", "steps", "training"),
     where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
     judge=judge,

@@ -41,11 +41,10 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PieceKind
-from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
-STAGES_BETWEEN = ("compute", *RESULT_STAGES)
+STAGES_BETWEEN = ("compute", "output", "store")
 # What the advice assumes: often enough for a curve, seldom enough to cost a tenth.
 EVERY = 10
 

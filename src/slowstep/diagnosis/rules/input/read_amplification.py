@@ -8,7 +8,7 @@ What it sees:
     picture touch two chunks of their own size in each direction, and a picture may be shrunk to a quarter in each: such factors are no
     fault.
 Why it costs:
-    A chunk is the least that can be read: whoever takes one row of 64 has 64 read and inflated, and 63 thrown away. Again for the next.
+    A chunk is the least that can be read: whoever takes one row of 64 has 64 read and inflated, and 63 discarded. Again for the next.
 How the gain is predicted:
     r is the wait for batches; B is what making batches takes when those calls read twice what is used, and not less than a twentieth of
     their time; four times and a fifth at worst, just what is used at best. What else the making does stays.

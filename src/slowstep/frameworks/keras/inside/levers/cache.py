@@ -18,7 +18,7 @@ When it has no meaning:
     epoch is not stored within the 20 s, or half of the budget, that levers may take to be made ready, where it has a cache already,
     and as of parallel-calls. What changes from epoch to epoch outside of the pipeline (files that the script writes) is not seen.
 How it is undone:
-    The iterator reads its own pipeline again, after what gathered meanwhile was thrown away; the second pipeline ends, and what was
+    The iterator reads its own pipeline again, after what gathered meanwhile was discarded; the second pipeline ends, and what was
     stored is let go.
 """
 
