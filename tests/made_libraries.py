@@ -11,8 +11,18 @@ H5PY = """
 import time
 import numpy as np
 
+class Identifier:
+    filters = 1
+
+    def get_create_plist(self):
+        return self
+
+    def get_nfilters(self):
+        return self.filters
+
 class Dataset:
     def __init__(self, path, rows, width, chunk):
+        self.id = Identifier()
         self.path, self.shape, self.chunks, self.dtype = path, (rows, width), (chunk, width), np.dtype("float32")
         self.rows, self.width, self.kept = chunk, width, None
 

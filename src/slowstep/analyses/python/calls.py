@@ -84,7 +84,7 @@ def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: l
 
 def calls_per_body(timeline: Timeline, process: int) -> float:
     """How many calls of functions in Python a step's body makes, of those that were written down; 0 where none was timed."""
-    mine = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body")
+    mine = of_bodies(timeline, "calls", process)
     return 0.0 if mine.is_empty() else float(mine["calls"].fill_null(0).sum()) / max(float(mine["stretches"][0]), 1.0)
 
 
@@ -106,9 +106,10 @@ def dominant_of_fetch(tree: CallTree, share: float) -> TimedFunction | None:
 def _dominant_of_requests(tree: CallTree, share: float) -> TimedFunction | None:
     """The same of requests that no loader of the framework's makes batches for: from whatever `next()` has called."""
     called: dict[Key, float] = defaultdict(float)
-    for callees in tree.callees.values():
+    for caller, callees in tree.callees.items():
         for key, ns in callees.items():
-            called[key] += ns
+            # What calls itself is called by nobody else for that.
+            called[key] += ns if key != caller else 0.0
     first = {key: ns - called[key] for key, ns in tree.total_ns.items() if ns > called[key]}
     whole = sum(first.values())
     return _deepest(replace(tree, callees={**tree.callees, REQUEST: first}), REQUEST, whole, share) if whole > 0 else None

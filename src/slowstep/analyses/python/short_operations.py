@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slowstep.analyses.python.calls import Key
+from slowstep.analyses.python.functions import enclosing
 from slowstep.analyses.python.often_lines import OFTEN
 
 
@@ -43,10 +44,11 @@ class CalledInRounds:
     ) -> None:
         self._longest_ns = longest_ns
         self._numbers: dict[Key, int] = {}
+        self._keys: dict[int, Key] = {}
         self._found: dict[int, _TimedCalls] = {}
         for row in calls.iter_rows(named=True):
             key = (row["file"], row["function"], row["first_line"])
-            self._numbers[key] = row["number"]
+            self._numbers[key], self._keys[row["number"]] = row["number"], key
             self._found[row["number"]] = _TimedCalls(float(row["calls"] or 0), float(row["total_ns"]), own_ns.get(key, 0.0))
         self._short = self._of_short_operations(lines)
         self._callees: dict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -61,7 +63,13 @@ class CalledInRounds:
         if number is None:
             return 0.0
         most = OFTEN * max(self._found[number].calls, 1.0)
-        return sum(self._held(callee, ns, {number}) for callee, ns in self._callees[number] if self._times(callee, ns) >= most)
+        called = ((callee, ns) for callee, ns in self._callees[number] if not self._is_within(callee, key))
+        return sum(self._held(callee, ns, {number}) for callee, ns in called if self._times(callee, ns) >= most)
+
+    def _is_within(self, callee: int, key: Key) -> bool:
+        """Whether it stands in the same function, as a comprehension does, which counts with that."""
+        file, name, _ = self._keys[callee]
+        return file == key[0] and enclosing(name) == enclosing(key[1])
 
     def _of_short_operations(self, lines: pl.DataFrame) -> set[int]:
         """Those whose lines were counted, and are short operations on average."""

@@ -101,14 +101,13 @@ class RecordedWaits(Iterator[T]):
         for told in recorder.before_waits:
             told()
         t0 = now()
-        timed = outer is None and self._calls.begin(t0, self._last_ns)
+        timed, has_failed = outer is None and not me.judging and self._calls.begin(t0, self._last_ns), False
         try:
             batch = next(self._batches)
         except BaseException as error:  # passed on: the end of the data, the user's own error, or Ctrl-C
-            if timed:
-                self._calls.end(now(), keep=False)
             me.borrower = outer
             ended = isinstance(error, self.ends)
+            has_failed = not ended
             if not ended:
                 hide_own_frames()
             if outer is None:
@@ -116,13 +115,13 @@ class RecordedWaits(Iterator[T]):
                 recorder.event(WAIT, t0, now(), self._number, -1, -1, flags, READY_UNKNOWN)
             raise
         finally:
+            if timed:
+                self._calls.end(now(), keep=not has_failed and self._lent is None)
             for told in recorder.after_waits:
                 told()
         me.borrower = outer
         try:
             t1 = now()
-            if timed:
-                self._calls.end(t1, keep=self._lent is None)
             self._record(batch, t0, t1, before, outer, PROFILED * timed)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)

@@ -134,6 +134,9 @@ class CallTimes:
     def end(self, at_ns: int, *, keep: bool = True, samples: int = 0) -> None:
         """End a stretch that was begun, in which so many samples were made; `keep` writes down what is known so far."""
         self.running = False
+        if self._profiler is None:
+            # A child that was forked in the midst of it.
+            return
         # On Python 3.11 somebody may have put a profiler of his own in our place meanwhile: that one is not ours to stop.
         if sys.version_info < (3, 12) and sys.getprofile() is not self._profiler:
             self._impossible = True
@@ -158,7 +161,7 @@ class CallTimes:
         """Forget what the stretches so far have told."""
         if self._profiler is not None:
             self._profiler.clear()
-        self._stretches = 0
+        self._stretches = self._wall_ns = self._samples = self._written = 0
         self._beginnings.clear()
 
     def _write(self) -> None:

@@ -81,12 +81,16 @@ def _of_chunks(array: Any, selection: Any, library: str, kept_bytes: Callable[[A
         return None
     item_bytes = int(array.dtype.itemsize)
     chunk_bytes = math.prod(chunk) * item_bytes
+    is_kept = kept_bytes is not None and chunk_bytes <= kept_bytes(array)
+    if library == "h5py" and not is_kept and not array.id.get_create_plist().get_nfilters():
+        # Of a chunk that is too large to be kept, and plain, HDF5 reads what is selected and no more.
+        return None
     return ReadExtent(
         chunk=tuple(map(int, chunk)),
         selected=found.lengths,
         inflated_bytes=found.chunks * chunk_bytes,
         used_bytes=math.prod(found.lengths) * item_bytes,
-        is_kept=kept_bytes is not None and chunk_bytes <= kept_bytes(array),
+        is_kept=is_kept,
     )
 
 
@@ -104,15 +108,7 @@ def _of_table(result: Any) -> ReadExtent | None:
     return ReadExtent(chunk=(int(result.num_rows),), selected=None, inflated_bytes=int(result.nbytes), used_bytes=None)
 
 
-def _of_array(result: Any) -> ReadExtent | None:
-    # An array that is mapped is of another class: nothing of it is read yet.
-    if (type(result).__module__, type(result).__name__) != ("numpy", "ndarray"):
-        return None
-    return ReadExtent(chunk=tuple(result.shape), selected=None, inflated_bytes=int(result.nbytes), used_bytes=None)
-
-
 _TABLE: Final = KnownRead("pyarrow", None, _of_table)
-_ARRAY: Final = KnownRead("numpy", None, _of_array)
 # The ends of its file, the names of the functions in it, and what is known of them.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], KnownRead], ...]] = (
     (("/h5py/_hl/dataset.py",), ("Dataset.__getitem__",), KnownRead("h5py", _of_h5py, None)),
@@ -122,5 +118,4 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], KnownRead], ...]] = 
         ("ParquetFile.read_row_group", "ParquetFile.read_row_groups", "ParquetFile.read", "read_table"),
         _TABLE,
     ),
-    (("/numpy/lib/_npyio_impl.py", "/numpy/lib/npyio.py"), ("NpzFile.__getitem__", "load"), _ARRAY),
 )

@@ -65,7 +65,8 @@ class ReadLooks(CallTimes):
 
     def end(self, at_ns: int, *, keep: bool = True, samples: int = 0) -> None:
         """End a look that was begun, at a batch of so many samples (0 unknown)."""
-        self._profiler.samples = samples
+        if self._profiler is not None:
+            self._profiler.samples = samples
         super().end(at_ns, keep=keep, samples=samples)
 
 

@@ -14,6 +14,7 @@ from slowstep.record.writing.fastpath import WriteRecord
 from slowstep.record.writing.format import CPU
 from slowstep.record.writing.threads import Schedstat
 
+# As recordings call it.
 NAME: Final = "threads_beside"
 # Of a core since the last look: a thread that uses so much has its stacks taken too; one that uses less than that is not marked at all.
 _STACKS_FROM: Final = 0.1

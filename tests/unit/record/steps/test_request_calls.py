@@ -80,3 +80,21 @@ def test_an_error_passes_and_ends_the_timing(recorder):
         list(slowstep.steps(broken()))
 
     assert "decode" in functions(recorder)
+
+
+def test_the_end_of_short_epochs_takes_nothing_of_what_was_timed(recorder):
+    for _ in range(4 * (FIRST + EARLY)):
+        list(slowstep.steps(decode(number, 2 * TINY_NS) for number in range(3)))
+
+    recorder.stop("exit")
+    timed = [note for note in only(recorder.folder).noted("calls") if note["of"] == "fetch"]
+    assert max(note["stretches"] for note in timed) >= EARLY
+    assert [note["stretches"] for note in timed] == sorted(note["stretches"] for note in timed)
+
+
+def test_requests_of_a_validation_are_not(recorder):
+    recorder.local.me.judging = 1
+
+    list(slowstep.steps(batches(2 * TINY_NS)))
+
+    assert functions(recorder) == set()

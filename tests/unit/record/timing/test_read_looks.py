@@ -97,13 +97,14 @@ def test_of_rows_in_order_only_the_first_of_a_chunk_has_it_read(rows: Any) -> No
     assert row["used_bytes"] == 128 * ROW_BYTES
 
 
-def test_a_chunk_that_is_too_large_to_be_kept_is_read_each_time(rows: Any) -> None:
+@pytest.mark.parametrize(("filters", "read"), [(1, [(4, 4)]), (0, [])], ids=["compressed", "plain, of which only the selection is read"])
+def test_a_chunk_that_is_too_large_to_be_kept_is_read_each_time(rows: Any, filters: int, read: list[tuple[int, int]]) -> None:
     looked = Looked(lambda: rows[0])
-    rows.chunks = (1 << 15, WIDTH)
+    rows.chunks, rows.id.filters = (1 << 15, WIDTH), filters
     looked.make(lambda: [rows[place] for place in range(4)])
 
-    (row,) = looked.last["rows"]
-    assert (row["calls"], row["inflating"]) == (4, 4)
+    assert [(row["calls"], row["inflating"]) for row in looked.last["rows"]] == read
+    assert looked.faults == []
 
 
 def test_an_array_that_is_stored_in_one_piece_tells_nothing(rows: Any) -> None:

@@ -91,7 +91,7 @@ def _found(m: Measurements, loop: HotLoop) -> Judged | None:
     """That this one does; None where it holds too little."""
     body = with_core_delay(m, OPTIMIZER) if loop.in_update else body_rest(m)
     share, low, high = share_interval(m, body)
-    if share * loop.share < CLAIM:
+    if share * loop.share * _spared(loop, computing.LOOP_OPERATION.value) < CLAIM:
         return None
     of_backward, at_most = _of_backward(m, loop, body)
     spared, least = (_spared(loop, each_ns) for each_ns in (computing.LOOP_OPERATION.value, computing.LOOP_OPERATION.bounds[0]))

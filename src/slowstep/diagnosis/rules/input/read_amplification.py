@@ -3,10 +3,9 @@
 What it sees:
     The training waits for input at least 5 % of the window, and in the batches whose reads were looked at, calls that hold 20 % of the
     making read much more than is used: chunks of an HDF5 data set or a Zarr array with at least 4 times the bytes that are selected of
-    them, where at least half of the calls did not find them kept; or row groups of a Parquet file, tables and NumPy's arrays with at least
-    16 times the bytes of the samples, read for nine samples of ten, or in nine of ten batches of six or more. Windows at any place of a
-    picture touch two chunks of their own size in each direction, and a picture may be shrunk to a quarter in each: such factors are no
-    fault.
+    them, where at least half of the calls did not find them kept; or row groups of a Parquet file and tables with at least 16 times the
+    bytes of the samples, read for nine samples of ten, or in nine of ten batches of six or more. Windows at any place of a picture touch
+    two chunks of their own size in each direction, and a picture may be shrunk to a quarter in each: such factors are no fault.
 Why it costs:
     A chunk is the least that can be read: whoever takes one row of 64 has 64 read and inflated, and 63 discarded. Again for the next.
 How the gain is predicted:
@@ -14,8 +13,8 @@ How the gain is predicted:
     their time; four times and a fifth at worst, just what is used at best. What else the making does stays.
 When it is wrong:
     A call takes time of its own, however little it reads: with small chunks that is what is left, and worse for many. What the library has
-    kept is known of HDF5 alone, by whether the thread has read a file. An array that is computed with as a whole, to a small result, is
-    used whole: it is better made once. Of tables and arrays it is not known what of them the batch holds, only how much that is.
+    kept is known of HDF5 alone, by whether the thread has read a file. A table that is computed with as a whole, to a small result, is
+    used whole: it is better made once. Of tables it is not known what of them the batch holds, only how much that is.
 What to try:
     Store it in chunks of the shape that is read, which leaves the samples and their order as they are; or read it into memory once, where
     it fits. Or shuffle chunks, and samples inside each, and keep the last chunk: then the samples come in another order.
@@ -125,12 +124,7 @@ def _what(read: StoredRead) -> str:
     """What is read whole, and for what."""
     if read.selected is not None:
         return f"chunks of {_lengths(read.chunk)} read for {_lengths(read.selected)}"
-    whole = format_count(read.chunk[0], "row") if _is_table(read) else f"an array of {_lengths(read.chunk)}"
-    return f"{whole} read for each {'sample' if (read.calls_per_sample or 0.0) >= 0.5 else 'batch'}"
-
-
-def _is_table(read: StoredRead) -> bool:
-    return read.library == "pyarrow"
+    return f"{format_count(read.chunk[0], 'row')} read for each {'sample' if (read.calls_per_sample or 0.0) >= 0.5 else 'batch'}"
 
 
 def _fixes(m: Measurements, read: StoredRead) -> list[Fix]:
@@ -140,17 +134,14 @@ def _fixes(m: Measurements, read: StoredRead) -> list[Fix]:
         texts = [f"store it in chunks of the shape that is read ({_lengths(read.selected)}): the samples and their order stay"]
         others = "shuffle the chunks, and the samples inside each, and keep the chunk that is being read"
         in_order = f"{others}{kept}: the samples come in another order"
-    elif _is_table(read):
+    else:
         texts = ["write row groups of as many rows as are read at once: the samples and their order stay"]
         in_order = (
             "shuffle the row groups, and the rows inside each, and keep the one that is being read: the samples come in another order"
         )
-    else:
-        texts = ["open it once, as an .npy file with mmap_mode='r', which reads what is taken: the samples and their order stay"]
-        in_order = None
     texts.append("read it into memory once, where it fits: the samples and their order stay")
     fixes = [Fix(text=text, bounded_by=bound) for text in texts]
-    return fixes if in_order is None else [fixes[0], Fix(text=in_order, bounded_by=bound, changes_numerics=True), *fixes[1:]]
+    return [fixes[0], Fix(text=in_order, bounded_by=bound, changes_numerics=True), *fixes[1:]]
 
 
 def _counterfactual(m: Measurements, side: InputSide, found: tuple[ReadWhole, ...]) -> Counterfactual:

@@ -46,14 +46,15 @@ def _judging(recorder: Recorder, original: Any) -> Any:
     @functools.wraps(original)
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         me = recorder.local.me
-        me.judging += 1
+        before = me.judging
         try:
+            me.judging = before + 1
             return original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:
-            me.judging -= 1
+            me.judging = before
 
     return method
 

@@ -160,10 +160,11 @@ class FetchTimer:
             if is_first and self._wants_lines(me):
                 self._lines.begin(self._calls.entries(), self._calls.wall_s, self._calls.stretches)
                 return self._lines
+            timers = (self._calls, self._builtins, self._reads) if is_first else (self._calls,)
+            return next((timer for timer in timers if timer.begin(at_ns)), None)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
-        timers = (self._calls, self._builtins, self._reads) if is_first else (self._calls,)
-        return next((timer for timer in timers if timer.begin(at_ns)), None)
+            return None
 
     def _wants_lines(self, me: ThreadState) -> bool:
         if self._lines.stretches or self._calls.stretches < _LINES_AFTER:

@@ -46,7 +46,9 @@ def interleave_inputs(graph: Any) -> None:
 
 def _is_of_parts(graph: Any, node: Any) -> bool:
     """Whether what it reads are data sets themselves, or may be."""
-    function = next(each for each in graph.library.function if each.signature.name == node.attr["f"].func.name)
+    function = next((each for each in graph.library.function if each.signature.name == node.attr["f"].func.name), None)
+    if function is None:
+        return True
     own = len(function.signature.input_arg) - len(node.attr["Targuments"].list.type)
     variant = sys.modules["tensorflow"].variant.as_datatype_enum
     return any(each.type == variant for each in function.signature.input_arg[:own])

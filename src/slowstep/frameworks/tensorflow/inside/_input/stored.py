@@ -23,7 +23,7 @@ _SLICE_NS: Final = 500_000_000
 _TENSOR_BYTES: Final = 192
 # After so many elements what all of them take is estimated by their mean. Assumed.
 _ENOUGH: Final = 8
-NO_SIZE: Final = "nobody knows what would be stored takes: sparse or ragged tensors, or data sets"
+NO_SIZE: Final = "nobody knows what it would take: sparse or ragged tensors, or data sets"
 NO_ROOM: Final = "how much memory is free is not known"
 TOO_LARGE: Final = "an epoch of it takes {needed:.0f} MiB or more to store, and of {free:.0f} MiB of free memory a quarter is used at most"
 FAILS: Final = "its pipeline raised {} while it was stored"
