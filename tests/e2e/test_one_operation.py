@@ -110,7 +110,7 @@ def test_what_one_operation_computes_is_told_beside_the_rest(work: Workplace, mo
     assert "GFLOP/s, the rest" in finding["title"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_of_a_loop_over_layers_nothing_is_told_but_why(work: Workplace) -> None:
     row = _rows(_finding(work, LOOP, "512, 32"))["its arithmetic"]
 

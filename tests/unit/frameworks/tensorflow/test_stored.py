@@ -8,6 +8,8 @@ import pytest
 
 tf: Any = pytest.importorskip("tensorflow", reason="needs tensorflow-cpu")
 
+from tensorflow.python.eager import context  # noqa: E402
+
 from slowstep.frameworks.tensorflow.inside._input import stored  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input.graphs import dataset_of, graph_of, result_of  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input.resources import iterated, kinds_of  # noqa: E402
@@ -57,7 +59,9 @@ def test_what_is_stored_is_given_again_and_not_made_again():
     store.let_go()
 
 
-def test_what_comes_behind_it_is_drawn_anew():
+def test_what_comes_behind_it_is_drawn_anew(monkeypatch):
+    # Where a script sets a seed, a pipeline that is made anew draws the same again.
+    monkeypatch.setattr(context.context(), "_seed", None)
     graph = graph_of(tf.data.Dataset.range(COUNT).map(lambda number: 2 * number).shuffle(COUNT))
     store = stored.Store(graph)
     store.fill()
