@@ -16,10 +16,9 @@ HEAD = (
 
 
 TITLE = "# Trainings re-enacted from public reports"
-SUMMED_UP = """Slow trainings that people have reported, and healthy ones, re-enacted in small by the authors of slowstep: this, and no
-more, is what to expect of your own script. Each training, what is true of it and what was said:
-[table.md](../benchmarks/wild/table.md). The blind third was written from the reports alone, and is scored once, when the rules are done;
-where it has no column here it has not been."""
+SUMMED_UP = """Slow trainings that people have reported, and healthy ones, re-enacted in small by the authors of slowstep, who mend rules
+with what these show. Each training, what is true of it and what was said: [table.md](../benchmarks/wild/table.md). The blind third was
+written from the reports alone, and is scored once, when the rules are done; where it has no column here it has not been."""
 
 
 def draw(raw: dict[str, Any], results_name: str, cases: list[Case], blind: list[Case]) -> str:
@@ -41,7 +40,13 @@ def summary(raw: dict[str, Any], results_name: str, cases: list[Case], blind: li
     counted = {head: dict(counts(score)) for head, score in scores.items()}
     table = [f"| | {' | '.join(scores)} |", f"| ---{' | ---' * len(scores)} |"]
     table += [f"| {name} | {' | '.join(each[name] for each in counted.values())} |" for name in next(iter(counted.values()), ())]
-    return "\n\n".join((TITLE, SUMMED_UP, "\n".join(table), said_of_the_runs(raw, results_name))) + "\n"
+    return "\n\n".join((TITLE, SUMMED_UP, "\n".join(table), said_of_the_runs(raw, results_name) + without_results(raw, cases))) + "\n"
+
+
+def without_results(raw: dict[str, Any], cases: list[Case]) -> str:
+    """Which trainings were not run at all."""
+    left = sorted({case.name for case in cases} - {row["case"] for row in raw["rows"] + raw["failed"]})
+    return f"\n- not run yet: {', '.join(left)}" if left else ""
 
 
 def with_newer(raw: dict[str, Any], results_name: str, newer: dict[str, Any], newer_name: str) -> dict[str, Any]:
@@ -56,8 +61,15 @@ def said_of_the_runs(raw: dict[str, Any], results_name: str, maker: str = "run.p
     """By what, when, where and how the runs were made, sitting by sitting, of which a later one stands in the place of an earlier; and what
     failed.
     """
-    said = [f"- {said_of_a_sitting(each, name, maker)}" for name, each in raw.get("sittings", [[results_name, raw]])]
+    sittings = raw.get("sittings", [[results_name, raw]])
+    said = [f"- {said_of_a_sitting(each, name, maker)}{rerun(each) if again else ''}" for again, (name, each) in enumerate(sittings)]
     return "\n".join(said + [f"- failed: {row['case']}, round {row['round']}" for row in raw["failed"]])
+
+
+def rerun(raw: dict[str, Any]) -> str:
+    """That a later sitting is of chosen trainings, after what the one before it showed."""
+    cases = sorted({row["case"] for row in raw["rows"] + raw["failed"]})
+    return f" {len(cases)} trainings again, after rules were changed by what was said of them before: {', '.join(cases)}."
 
 
 def said_of_a_sitting(raw: dict[str, Any], results_name: str, maker: str) -> str:

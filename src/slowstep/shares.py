@@ -1,4 +1,4 @@
-"""What a word for a share means wherever slowstep says it."""
+"""From where on something is mostly of one kind."""
 
 from __future__ import annotations
 

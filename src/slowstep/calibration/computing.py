@@ -117,10 +117,9 @@ PYTHON_CALL: Final = Calibration(
 LOOP_OPERATION: Final = Calibration(
     value=4_000.0,
     low=2_000.0,
-    high=20_000.0,
     unit="ns an operation that a line of a loop may do",
     meaning="what whole tensors spare: loops of 3.1 to 5.7 us an operation left 0.01 to 0.37, 0.05 in the median, of 9 us (eigenvalues) "
-    "0.42, of 27 us (products of 160 x 160) 0.78; told by the value 0.10 to 0.33, 0.59 and 0.86. The low end is half of it",
+    "0.42, of 27 us (products of 160 x 160) 0.78; told by the value 0.05 to 0.33, 0.59 and 0.86. The low end is half of it",
     machine="one core of a shared virtual machine (Intel Xeon), torch 2.13, others computing beside it",
     measured_by="benchmarks/loop_operations.py",
     date="2026-11-29",

@@ -99,10 +99,10 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
 def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> list[EvidenceRow]:
     if left_out.verbose:
         return rows
-    # How something was seen matters less than what was seen.
-    by_weight = sorted(rows, key=lambda row: row.get("code") in _HOW_SEEN)
+    # How something was seen matters less than what was seen, and what was not measured least.
+    by_weight = sorted(rows, key=lambda row: (row["value"] is None, row.get("code") in _HOW_SEEN))
     shown = _EVIDENCE_ROWS[number]
-    left_out.count(len(rows[shown:]), "measured value")
+    left_out.count(sum(row["value"] is not None for row in by_weight[shown:]), "measured value")
     return by_weight[:shown]
 
 

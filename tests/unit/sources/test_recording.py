@@ -12,6 +12,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt
 from slowstep.record.writing.health_kinds import LATE_STACKS
+from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
@@ -360,3 +361,12 @@ def test_readings_taken_twice_or_at_one_instant_break_nothing(tmp_path):
 def test_the_source_takes_folders_only(folder):
     assert SOURCE.sniff(b"", folder)
     assert not SOURCE.sniff(b"{", folder / "100-1.jsonl")
+
+
+@pytest.mark.parametrize(("kinds", "found"), [(["request"], {"fetch": 1}), (["fetch", "request"], {"fetch": 0}), (["gap"], {"gap": 0})])
+def test_timed_requests_stand_for_fetches_where_no_loader_was_looked_into(kinds: list[str], found: dict[str, int]) -> None:
+    lines = [{"kind": "calls", "of": kind, "stretches": int(kind == "request")} for kind in kinds]
+
+    notes = NoteLines(lines={"calls": lines}, texts={}, places={}, health=())
+
+    assert {note["of"]: note["stretches"] for note in notes.timed_calls()} == found

@@ -221,3 +221,12 @@ def test_a_script_that_was_stopped_may_train_for_long_enough(tmp_path: Path) -> 
         notes.write_text(re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text()))
 
     assert "before_next" not in diagnose_recording(folder)["run"]
+
+
+@pytest.mark.parametrize(("foreign_cores", "is_said"), [(0.0, False), (3.0, True)], ids=["quiet", "busy"])
+def test_more_steps_beside_others_are_not_all_that_is_asked_for(tmp_path: Path, foreign_cores: float, is_said: bool) -> None:
+    make_recording(tmp_path, Training(steps=120, foreign_cores=foreign_cores, **OPEN))
+    first = diagnose_recording(with_command(tmp_path, ["train.py"]))["run"]["before_next"]
+
+    assert ("quieter machine" in first) == is_said
+    assert "trains for" in first

@@ -1,4 +1,4 @@
-"""What making batches reads beside what it uses: chunks, tables and arrays that are read whole, in the batches that were looked at."""
+"""What making batches reads beside what it uses: chunks and tables that are read whole, in the batches that were looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACE = ("library", "reader", "file", "function", "first_line", "line")
 class StoredRead:
     """A line of the script's whose call of a library reads something whole; of all looks together.
 
-    `chunk`: the lengths of a chunk or an array, or the rows of a table. `selected` and `used_bytes` are None of what is always read whole.
+    `chunk`: the lengths of a chunk, or the rows of a table. `selected` and `used_bytes` are None of what is always read whole.
     """
 
     library: str
@@ -51,8 +51,8 @@ class StoredReads:
 def find_stored_reads(timeline: Timeline, producers: list[int], steps: Steps) -> StoredReads | None:
     """By the looks at batches that these processes made; None where none was taken."""
     rows = timeline.table("stored_reads").filter(pl.col("process").is_in(producers))
-    inside = rows.filter(pl.col("time_ns") >= int(steps.edges_ns[0]))
-    rows = inside if inside["time_ns"].n_unique() >= ENOUGH_LOOKS else rows
+    inside = rows.filter(pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1])))
+    rows = inside if inside.select("process", "time_ns").n_unique() >= ENOUGH_LOOKS else rows
     if rows.is_empty():
         return None
     looks = rows.unique(["process", "time_ns"])

@@ -29,9 +29,9 @@ from slowstep.timeline.timeline import Timeline
 MOST_NAMED = 5
 # As in frameworks/torch/inside/_loader/slow_samples.py, which tells of those that took longer by the clock alone.
 SLOW_TIMES = 8
-# Of slow samples that come by chance the steps between two are spread as much as they are many: a fifth around their median holds 0.14 of
-# them. Where a pass begins, or a shard ends, a turn may be another one.
-FEWEST_TURNS, TURN_SPREAD, MOST_TURNS = 5, 0.2, 0.75
+# Of slow samples that come by chance in one step of so many, a quarter at most come after so many steps, one more or one less, from this
+# turn on; of shorter turns as many are asked for every time. Where a pass begins, or a shard ends, a turn may be another one.
+FEWEST_TURNS, TURN_SPREAD, MOST_TURNS, LONG_TURN = 5, 0.2, 0.75, 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +99,8 @@ def _of_groups(trainer: Trainer, steps: Steps, rows: pl.DataFrame, step: Ints) -
     if len(between) < FEWEST_TURNS:
         return False
     usual = float(np.median(between))
-    return bool((np.abs(between - usual) <= max(1.0, TURN_SPREAD * usual)).mean() >= MOST_TURNS)
+    spread = max(TURN_SPREAD * usual, 1.0 if usual >= LONG_TURN else 0.0)
+    return usual > 1 and bool((np.abs(between - usual) <= spread).mean() >= MOST_TURNS)
 
 
 def _slow_samples(timeline: Timeline, steps: Steps, fetches: Fetches) -> pl.DataFrame:

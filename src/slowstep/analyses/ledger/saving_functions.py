@@ -28,8 +28,8 @@ from slowstep.timeline.timeline import Frame
 # Of a function's time.
 MOST = 0.5
 # Calls and modules that bring what was written to the disk, and to where it belongs.
-TO_DISK = re.compile(r"(?:^|\.)(?:fsync|fdatasync|sync|flush)$|^(?:os\.)?(?:replace|rename|renames|link)$")
-MOVING = re.compile(r"[/\\]shutil\.py$")
+TO_DISK = re.compile(r"(?:^|\.)(?:fsync|fdatasync)$|^os\.(?:sync|replace|rename|renames|link)$")
+MOVING = {"shutil.py": re.compile(r"^(?:move|copy|_fastcopy|_copyfileobj)"), "pathlib.py": re.compile(r"^Path\.(?:rename|replace)$")}
 
 _Counted = TypeVar("_Counted", int, float, Floats)
 
@@ -101,7 +101,8 @@ def _to_disk(trainer: Trainer, steps: Steps, stacks: Stacks, among: Iterable[Par
 
 def _brings_to_disk(frame: Frame) -> bool:
     if is_library(frame):
-        return bool(MOVING.search(frame.file))
+        moving = MOVING.get(frame.file.replace("\\", "/").rpartition("/")[2])
+        return moving is not None and bool(moving.search(frame.function))
     return frame.call is not None and frame.call.name is not None and bool(TO_DISK.search(frame.call.name))
 
 

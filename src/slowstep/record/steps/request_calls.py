@@ -20,7 +20,7 @@ class RequestCalls:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._calls = CallTimes("fetch", recorder.note, passed=PASSED)
+        self._calls = CallTimes("request", recorder.note, passed=PASSED)
         recorder.forgetters.append(self._calls.forget)
 
     def begin(self, at_ns: int, last_ns: int) -> bool:

@@ -1,7 +1,7 @@
 """The calls of libraries that read more than they are asked for, or all there is, and what of it each call tells.
 
-HDF5 and Zarr store an array in chunks, of which each that a selection touches is read and inflated whole. A row group of a Parquet file,
-and an array in NumPy's files, is read whole whatever is then taken from it.
+HDF5 and Zarr store an array in chunks, of which each that a selection touches is read and inflated whole. A row group of a Parquet file
+is read whole whatever is then taken from it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ def bytes_read() -> tuple[int, int] | None:
 
 
 def _of_h5py(frame: FrameType) -> ReadExtent | None:
-    return _of_chunks(*_given(frame), "h5py", _kept_by_h5py)
+    array, selection = _given(frame)
+    found = _of_chunks(array, selection, "h5py", _kept_by_h5py)
+    # Of a chunk that is too large to be kept, and plain, HDF5 reads what is selected and no more.
+    reads_selected = found is not None and not found.is_kept and not array.id.get_create_plist().get_nfilters()
+    return None if reads_selected else found
 
 
 def _of_zarr(frame: FrameType) -> ReadExtent | None:
@@ -81,16 +85,12 @@ def _of_chunks(array: Any, selection: Any, library: str, kept_bytes: Callable[[A
         return None
     item_bytes = int(array.dtype.itemsize)
     chunk_bytes = math.prod(chunk) * item_bytes
-    is_kept = kept_bytes is not None and chunk_bytes <= kept_bytes(array)
-    if library == "h5py" and not is_kept and not array.id.get_create_plist().get_nfilters():
-        # Of a chunk that is too large to be kept, and plain, HDF5 reads what is selected and no more.
-        return None
     return ReadExtent(
         chunk=tuple(map(int, chunk)),
         selected=found.lengths,
         inflated_bytes=found.chunks * chunk_bytes,
         used_bytes=math.prod(found.lengths) * item_bytes,
-        is_kept=is_kept,
+        is_kept=kept_bytes is not None and chunk_bytes <= kept_bytes(array),
     )
 
 

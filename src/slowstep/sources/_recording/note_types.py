@@ -19,6 +19,11 @@ def is_of(value: Any, kind: FitKind) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
+def are_counts(values: list[Any]) -> bool:
+    """Whether each value is a whole number, and none is negative."""
+    return all(is_of(value, int) and value >= 0 for value in values)
+
+
 def is_place(value: Any) -> bool:
     """Whether it is two texts and a line: where a function is."""
     return isinstance(value, list) and len(value) == 3 and all(map(is_of, value, (str, str, int)))

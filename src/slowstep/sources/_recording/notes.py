@@ -48,8 +48,15 @@ class NoteLines:
         return self.of(kind)[-1] if self.of(kind) else {}
 
     def timed_calls(self) -> list[NoteLine]:
-        """The last line of each kind of timed calls: times add up over the stretches."""
-        return list({note["of"]: note for note in self.of("calls")}.values())
+        """The last line of each kind of timed calls: times add up over the stretches.
+
+        Those of requests that no loader's hook looks into stand for what makes batches where no such hook has looked.
+        """
+        found = {note["of"]: note for note in self.of("calls")}
+        requests = found.pop("request", None)
+        if requests is not None:
+            found.setdefault("fetch", {**requests, "of": "fetch"})
+        return list(found.values())
 
     @property
     def process(self) -> NoteLine:

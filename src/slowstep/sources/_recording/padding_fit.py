@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slowstep.sources._recording.note_types import is_of
+from slowstep.sources._recording.note_types import are_counts, is_of
 
 # Of each array of a batch, and of one whose sequences end alike.
 NUMBERS = ("array", "rows", "length")
@@ -28,11 +28,7 @@ def _array_fits(each: dict[str, Any]) -> bool:
 
 def shapes_fit(note: dict[str, Any]) -> bool:
     """Whether its rows are a shape and three numbers each, none of them negative."""
-    return _are_counts([note["nodes"], note.get("uses", 0)]) and all(
-        isinstance(row, list) and len(row) == 4 and is_of(row[0], list[int]) and min([0, *row[0]]) >= 0 and _are_counts(row[1:])
+    return are_counts([note["nodes"], note.get("uses", 0)]) and all(
+        isinstance(row, list) and len(row) == 4 and is_of(row[0], list[int]) and min([0, *row[0]]) >= 0 and are_counts(row[1:])
         for row in note["shapes"]
     )
-
-
-def _are_counts(values: list[Any]) -> bool:
-    return all(is_of(value, int) and value >= 0 for value in values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slowstep.sources._recording.note_types import is_of
+from slowstep.sources._recording.note_types import are_counts, is_of
 
 # Of each place that read.
 TEXTS = ("library", "reader", "file", "function")
@@ -18,7 +18,7 @@ def stored_reads_fit(note: dict[str, Any]) -> bool:
 
 def _look_fits(look: dict[str, Any]) -> bool:
     rows = look.get("rows")
-    return _are_counts([look.get(key) for key in ("at_ns", "wall_ns", "samples")]) and isinstance(rows, list) and all(map(_row_fits, rows))
+    return are_counts([look.get(key) for key in ("at_ns", "wall_ns", "samples")]) and isinstance(rows, list) and all(map(_row_fits, rows))
 
 
 def _row_fits(row: Any) -> bool:
@@ -26,17 +26,13 @@ def _row_fits(row: Any) -> bool:
         return False
     used, selected = row.get("used_bytes"), row.get("selected")
     return (
-        _are_counts([row.get(key) for key in COUNTS])
+        are_counts([row.get(key) for key in COUNTS])
         and row["inflating"] <= row["calls"]
         and _is_shape(row.get("chunk"))
-        and (used is None or _are_counts([used]))
+        and (used is None or are_counts([used]))
         and (selected is None or _is_shape(selected))
     )
 
 
 def _is_shape(value: Any) -> bool:
-    return is_of(value, list[int]) and _are_counts(value)
-
-
-def _are_counts(values: list[Any]) -> bool:
-    return all(is_of(value, int) and value >= 0 for value in values)
+    return is_of(value, list[int]) and are_counts(value)

@@ -28,6 +28,7 @@ from slowstep.workflow.next_command.command_lines import filled_in, of_script, o
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
 RECORD_AGAIN = "record again: records of this run are missing"
+QUIETER = "repeat it on a quieter machine"
 
 
 def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
@@ -79,16 +80,18 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
         return NextStep(command=analyze(as_typed(str(folder)), "--warmup", str(warmup)))
     if (longer := _longer(timeline, m)) is not None:
+        # More steps beside others leave as much open.
+        change = diagnosis.change or (QUIETER if m.machine.load.busy else None)
         # Of a script that is changed anyway the command is worth typing again.
-        again = None if diagnosis.change is None else _again(timeline, *_raised_limit(timeline, m))
-        return of_script(again, _both(diagnosis.change, longer))
+        again = None if change is None else _again(timeline, *_raised_limit(timeline, m))
+        return of_script(again, _both(change, longer))
     if not _ended_by_itself(timeline, m):
         # A limit would record no more than this run did.
         return of_script(_again(timeline, *_limit(timeline, m)), diagnosis.change)
     if diagnosis.change is not None:
         return of_script(_again(timeline, *_given_limit(timeline)), diagnosis.change)
     if m.machine.load.busy:
-        return of_script(_again(timeline, *_given_limit(timeline)), "repeat it on a quieter machine")
+        return of_script(_again(timeline, *_given_limit(timeline)), QUIETER)
     if m.compute.device != "cpu" and not m.has("captured") and timeline.run.command:
         return of_script(_again(timeline, *_given_limit(timeline), capture=("--capture",)))
     return NextStep(

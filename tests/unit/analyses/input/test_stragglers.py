@@ -11,6 +11,8 @@ from slowstep.record.writing.format import SLOW_SAMPLE
 
 # Of what a data set without indices gives.
 UNKNOWN = -1
+# Two steps in five, drawn once.
+OFTEN_BY_CHANCE = np.flatnonzero(np.random.default_rng(0).random(120) < 0.4).tolist()
 
 
 def test_a_replay_without_slow_samples_waits_for_what_is_not_ready():
@@ -120,6 +122,8 @@ def test_a_sample_that_waited_for_a_core_is_not_slow(tmp_path):
         (UNKNOWN, (9, 12, 30, 33, 38, 61, 64, 89, 93, 110), True),
         (5, range(7, 120, 8), True),
         (None, range(7, 120, 8), False),
+        (UNKNOWN, range(3, 120, 4), False),
+        (UNKNOWN, OFTEN_BY_CHANCE, True),
         (None, (9, 12, 30, 33, 38, 61, 64, 89, 93, 110), True),
     ],
     ids=[
@@ -127,6 +131,8 @@ def test_a_sample_that_waited_for_a_core_is_not_slow(tmp_path):
         "some of a stream",
         "one sample of a data set",
         "the first of each chunk",
+        "a short turn",
+        "many of a stream",
         "some of a data set",
     ],
 )

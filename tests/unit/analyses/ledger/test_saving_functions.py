@@ -125,7 +125,10 @@ def test_a_function_is_for_what_it_does_half_of_its_time(tmp_path, save, is_for_
     assert (PartKind.SAVING_FUNCTION in _parts(m, "store")) is is_for_it
 
 
-@pytest.mark.parametrize(("calls", "is_for_it"), [("os.fsync", True), ("f.flush", True), ("self.draw", False), (None, False)])
+@pytest.mark.parametrize(
+    ("calls", "is_for_it"),
+    [("os.fsync", True), ("os.replace", True), ("replace", False), ("sys.stdout.flush", False), ("self.draw", False), (None, False)],
+)
 def test_what_brings_a_checkpoint_to_the_disk_is_writing(tmp_path, calls, is_for_it):
     m = _measured(tmp_path, (SNAPSHOT,), save=45, rest=55, calls=calls)
 

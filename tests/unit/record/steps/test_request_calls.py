@@ -40,7 +40,7 @@ def batches(ns: int) -> Iterator[int]:
 def functions(recorder: Recorder) -> set[str]:
     """That were timed in requests."""
     recorder.stop("exit")
-    timed = [note for note in only(recorder.folder).noted("calls") if note["of"] == "fetch"]
+    timed = [note for note in only(recorder.folder).noted("calls") if note["of"] == "request"]
     return {function["function"].split(".")[-1] for note in timed for function in note["functions"]}
 
 
@@ -87,7 +87,7 @@ def test_the_end_of_short_epochs_takes_nothing_of_what_was_timed(recorder):
         list(slowstep.steps(decode(number, 2 * TINY_NS) for number in range(3)))
 
     recorder.stop("exit")
-    timed = [note for note in only(recorder.folder).noted("calls") if note["of"] == "fetch"]
+    timed = [note for note in only(recorder.folder).noted("calls") if note["of"] == "request"]
     assert max(note["stretches"] for note in timed) >= EARLY
     assert [note["stretches"] for note in timed] == sorted(note["stretches"] for note in timed)
 

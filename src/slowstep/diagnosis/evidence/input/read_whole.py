@@ -1,4 +1,4 @@
-"""What making batches reads whole for a small part of it: chunks of an array, row groups of a table, arrays in files."""
+"""What making batches reads whole for a small part of it: chunks of an array, row groups of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ READERS = (
     ("h5py/_hl/dataset.py", "Dataset.__getitem__"),
     ("zarr/core/array.py", "Array.__getitem__"),
     ("zarr/core.py", "Array.__getitem__"),
-    ("pyarrow/parquet/core.py", "ParquetFile.read_row_group"),
+    ("pyarrow/parquet/core.py", "ParquetFile.read"),
+    ("pyarrow/parquet/core.py", "read_table"),
 )
 
 

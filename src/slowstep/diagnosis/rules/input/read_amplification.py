@@ -25,7 +25,7 @@ from __future__ import annotations
 from slowstep.analyses.input.stored_reads import StoredRead
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
-from slowstep.diagnosis.evidence.input.input_causes import CAUSE_SHARE, Spared, sparing
+from slowstep.diagnosis.evidence.input.input_causes import CAUSE_SHARE, EVERY_SAMPLE, Spared, sparing
 from slowstep.diagnosis.evidence.input.input_side import (
     WAIT_SHARE,
     InputSide,
@@ -124,7 +124,7 @@ def _what(read: StoredRead) -> str:
     """What is read whole, and for what."""
     if read.selected is not None:
         return f"chunks of {_lengths(read.chunk)} read for {_lengths(read.selected)}"
-    return f"{format_count(read.chunk[0], 'row')} read for each {'sample' if (read.calls_per_sample or 0.0) >= 0.5 else 'batch'}"
+    return f"{format_count(read.chunk[0], 'row')} read for each {'sample' if (read.calls_per_sample or 0.0) >= EVERY_SAMPLE else 'batch'}"
 
 
 def _fixes(m: Measurements, read: StoredRead) -> list[Fix]:

@@ -47,6 +47,9 @@ class ProductLooks:
         for of, alike in found.items():
             times = [_NodeTime() for _ in alike]
             self._timed.append((of, times))
+            if of.products == UNTOLD:
+                # Of another type, or on a device, whose passes no clock of the host's tells.
+                continue
             for node, each in zip(alike, times, strict=True):
                 self._handles += each.watch(node)
 
@@ -55,7 +58,7 @@ class ProductLooks:
         timed = self._close()
         rows = [[*of[:2], len(times), *of[2:], *_longest_and_all(times)] for of, times in timed]
         self._recorder.note({"kind": "products", "at_ns": self._at_ns, "rows": rows})
-        return HOOKS_NS * sum(len(times) for _, times in timed)
+        return HOOKS_NS * sum(len(times) for of, times in timed if of.products != UNTOLD)
 
     def _close(self) -> list[tuple[NodeProducts, list[_NodeTime]]]:
         timed, handles = self._timed or [], self._handles
