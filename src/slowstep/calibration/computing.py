@@ -108,9 +108,9 @@ FORWARD_OF_BACKWARD: Final = Calibration(
 PYTHON_CALL: Final = Calibration(
     value=3_000.0,
     unit="ns a call of a function in Python, and what it does itself",
-    meaning="at most: twice what each of 2,057 took in the forward of a perceptron of Keras on PyTorch, its operations with it",
-    machine="one core of a shared virtual machine (Intel Xeon), torch 2.13, Keras 3.15, others computing beside it",
-    measured_by="benchmarks/wild/cases/four_rows_a_step.py, recorded",
+    meaning="at most: thrice what calls took in forwards of three models of Keras on PyTorch, 0.7 to 1.0 us, their operations with them",
+    machine="one core of a shared virtual machine (Intel Xeon), torch 2.13, Keras 3.15, others computing beside it, processor time",
+    measured_by="benchmarks/python_calls.py",
     date="2026-11-29",
 )
 # Of a loop in Python, by how many operations its lines may do.
