@@ -45,9 +45,7 @@ def models() -> dict[str, Callable[[], object]]:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 4)
     return {
         "Keras on PyTorch, a perceptron": of_keras(24)([*(layers.Dense(64, activation="relu") for _ in range(3)), layers.Dense(1)]),
-        "Keras on PyTorch, convolutions": of_keras(8, 8, 3)(
-            [layers.Conv2D(4, 3), layers.BatchNormalization(), layers.Flatten(), layers.Dense(2)]
-        ),
+        "Keras on PyTorch, convolutions": of_keras(8, 8, 3)(convolved),
         "Keras on PyTorch, an LSTM": of_keras(6, 4)([layers.LSTM(8), layers.Dense(1)]),
         "PyTorch, 90 layers": of_torch(deep, 8),
         "PyTorch, a transformer": of_torch(encoder, 4, 16),
