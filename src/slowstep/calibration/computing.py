@@ -105,6 +105,38 @@ FORWARD_OF_BACKWARD: Final = Calibration(
     measured_by=BACKWARD_ELEMENT.measured_by,
     date=BACKWARD_ELEMENT.date,
 )
+# What anomaly detection takes.
+WRITING_STACKS: Final = Calibration(
+    value=1.85,
+    low=1.3,
+    high=2.7,
+    unit="times what stacks show of it",
+    meaning="what forward takes longer, of what stands in `traceback`: 1.5 to 2.7. Stacks are taken where the GIL is let go; none shows "
+    "what C++ does with the lines that it gets",
+    machine="two cores of a shared virtual machine (AMD EPYC), quiet, torch 2.13",
+    measured_by="benchmarks/anomaly.py",
+    date="2026-11-30",
+)
+CHECKED_NODE: Final = Calibration(
+    value=6_500.0,
+    low=3_000.0,
+    high=15_000.0,
+    unit="ns a node of autograd",
+    meaning="its gradients are checked for NaN: 6.5 us where they are small; bounds are a factor of two for other processors",
+    machine=WRITING_STACKS.machine,
+    measured_by=WRITING_STACKS.measured_by,
+    date=WRITING_STACKS.date,
+)
+CHECKED_ELEMENT: Final = Calibration(
+    value=0.7,
+    low=0.3,
+    high=1.5,
+    unit="ns an element that the operations of forward gave, or of a parameter",
+    meaning="its gradient is read once more: 0.6 to 1.1 ns where most are large; bounds are half of the least, a third more than the most",
+    machine=WRITING_STACKS.machine,
+    measured_by=WRITING_STACKS.measured_by,
+    date=WRITING_STACKS.date,
+)
 PYTHON_CALL: Final = Calibration(
     value=3_000.0,
     unit="ns a call of a function in Python, and what it does itself",

@@ -29,6 +29,7 @@ class Code(Enum):
     GENERATED = "what calls code that a compiler has written"
     COMPILER = "a compiler at work"
     SINGLE_OPERATIONS = "what does operations one by one, where a script calls it outside of what is compiled"
+    WRITES_STACKS = "what writes down the stack of each operation while errors are looked for"
     DECORATOR = "what stands between a caller and a function that is decorated"
     LOADER = "what makes and hands over batches"
     REQUEST = "what is asked for the next batch"

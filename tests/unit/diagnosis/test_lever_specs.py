@@ -47,7 +47,7 @@ def transforms(workers: int, **more: Any) -> Measured:
     [("serial-loader", fed(0, cpu_ms=10.0)), ("too-few-workers", fed(1, cpu_ms=6.5, blocked_ms=24.0, storage=True))],
 )
 def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(rule, measured):
-    (fix,) = finding(rule, measurements(**measured)).fixes
+    fix = finding(rule, measurements(**measured)).fixes[0]
 
     proposed = re.search(r"num_workers=(\d+)", fix.text)
     assert proposed is not None

@@ -10,8 +10,10 @@ import pytest
 from judged import answer_of, finding, named, values
 from made_measurements import measurements
 from made_parts import function_part
+from slowstep.analyses.compute.anomaly import AnomalyCost
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.compute.work import DebugMode
+from slowstep.calibration.computing import CHECKED_ELEMENT, CHECKED_NODE, WRITING_STACKS
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BACKWARD, BODY
 from slowstep.reason_words import sentence
@@ -64,6 +66,29 @@ def test_anomaly_detection_leaves_no_training_healthy():
     assert verdict.reason is not None
     assert "it is on for all of compute, " in sentence(verdict.reason)
     assert [fix.lever for fix in found.fixes] == ["anomaly-off"]
+
+
+ANOMALY_COST = AnomalyCost(writing=0.2, low=0.15, high=0.25, operations=50.0, elements=1e6)
+
+
+def test_what_anomaly_detection_writes_down_and_checks_is_gained_without_it():
+    m = measurements(**work(modes={ANOMALY: 1.0}, anomaly=ANOMALY_COST))
+
+    found, verdict = finding("debug-mode-on", m), diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", "debug-mode-on")
+    step_ns = float(m.step_ns.mean())
+    removed_ns = 0.2 * WRITING_STACKS.value * step_ns + 50 * CHECKED_NODE.value + 1e6 * CHECKED_ELEMENT.value
+    assert found.gain.predicted == pytest.approx(step_ns / (step_ns - removed_ns))
+    assert found.gain.low < found.gain.predicted < found.gain.high
+
+
+@pytest.mark.parametrize(
+    ("modes", "anomaly"),
+    [({ANOMALY: 1.0, PROFILER: 0.2}, ANOMALY_COST), ({ANOMALY: 1.0}, None)],
+    ids=["a profiler is on too", "few stacks"],
+)
+def test_what_else_is_on_or_not_seen_leaves_the_gain_unknown(modes, anomaly):
+    assert finding("debug-mode-on", measurements(**work(modes=modes, anomaly=anomaly))).gain.predicted is None
 
 
 @pytest.mark.parametrize(

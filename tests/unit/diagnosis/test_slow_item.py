@@ -5,15 +5,18 @@ Which function that is, and whether it is a loop in Python: tests/unit/analyses/
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import DATA, MS, fed, measurements, merged
+from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input.input_side import WARMED_EXPECTED
+from slowstep.diagnosis.rule import Judged
 
 NAME = "slow-transform"
 Measured = dict[str, Any]
@@ -163,3 +166,35 @@ def test_a_loop_that_workers_take_most_of_is_left_to_these():
 
     assert named(m)[:1] == ["serial-loader"]
     assert answer_of(NAME, m) is None
+
+
+def asks_for_rows(share: float, file: str = "/usr/lib/python3/site-packages/pandas/core/indexing.py") -> Measured:
+    """That so much of the making is asking a table for single rows."""
+    name = "_LocationIndexer.__getitem__"
+    row = InputFunction(name=name, file=file, line=1180, calls_per_sample=1.0, share=share, caller=None, is_users=False)
+    return {"input": {"functions": (row,)}}
+
+
+@pytest.mark.parametrize("name", ["__getitem__", "crop"], ids=["the data set's own method", "a function that it calls"])
+@pytest.mark.parametrize(
+    ("asked", "is_blamed"),
+    [(asks_for_rows(0.5), True), (asks_for_rows(0.2), False), (asks_for_rows(0.5, DATA), False)],
+    ids=["most of it", "a little of it", "a function of that name"],
+)
+def test_single_rows_of_a_table_are_work_that_arrays_do_not_do(name, asked, is_blamed):
+    # A worker's batches would take most of what they take off the training thread to be received.
+    own = holds(name, share=0.8, python=0.0)
+
+    answer = answer_of(NAME, measurements(**merged(merged(fed(0, cpu_ms=1.9, cores=8.0), own), asked)))
+
+    assert isinstance(answer, Judged) is is_blamed
+
+
+def test_workers_are_not_the_only_answer_where_a_function_is_known():
+    m = measurements(**merged(fed(0, cpu_ms=13.0, cores=16.0), holds(python=0.1)))
+
+    workers, other = finding("serial-loader", m).fixes
+    assert (workers.lever, other.bounded_by) == ("workers=1", "stub=data:augment")
+    step_ms, at_most = float(m.step_ns.mean()) / 1e6, re.search(r"([\d.]+)x if that cost nothing", other.text)
+    assert at_most is not None
+    assert float(at_most[1]) == pytest.approx(step_ms / (step_ms - 0.8 * 13), rel=0.05)

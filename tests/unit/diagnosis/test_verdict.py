@@ -327,7 +327,7 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     (first, *_) = engine.diagnose(measurements(**collates)).findings
 
     assert first.also == ("too-few-workers",) == tuple(other.rule for other in first.folded)
-    assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
+    assert first.folded[0].fixes[0].lever == "workers=2"
 
 
 def _blocked_for(share: float, *, busy: bool = False, threads: int = 1, queueing: float | None = None, workers: int = 0) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.compute.anomaly import AnomalyCost, find_anomaly_cost
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
 from slowstep.analyses.python.calls import of_bodies
@@ -48,6 +49,7 @@ class Work:
     accelerators: dict[str, int] | None  # that the process could open, by make
     accelerator_built: bool | None  # whether the installed torch can use any
     accelerators_hidden: bool  # by an environment variable: on purpose
+    anomaly: AnomalyCost | None = None  # where anomaly detection was on, and stacks tell
 
 
 def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> Work:
@@ -61,6 +63,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
     are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
     bodies = of_bodies(timeline, "calls", trainer.process)["stretches"]
+    on = _modes(looks, steps)
     return Work(
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
@@ -69,8 +72,9 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         forward_line=find_forward_line(timeline, trainer, forward),
         convolutions=convolutions_share(forward),
         dtypes=mine.get("dtypes"),
-        modes=_modes(looks, steps),
+        modes=on,
         looks=looks.height,
+        anomaly=find_anomaly_cost(timeline, trainer, steps, stacks) if DebugMode.ANOMALY in on else None,
         accelerators=facts.get("accelerators"),
         accelerator_built=facts.get("accelerator_built"),
         accelerators_hidden=_hidden(notes.get("env") or {}),

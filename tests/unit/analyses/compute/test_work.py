@@ -12,7 +12,7 @@ from slowstep.analyses.compute.work import Work
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import FEWEST_TO_DIVIDE
-from slowstep.record.timing.modes import DETERMINISTIC, FRAMEWORK_MODES, PYTHON_MODES, TRACED
+from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, FRAMEWORK_MODES, PYTHON_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 
@@ -29,9 +29,11 @@ def _measured(
     *own: tuple[int, OneCall | tuple[OneCall, ...] | None, int],
     running: dict[int, dict[str, Any]] | None = None,
     calls: int | None = None,
+    modes: int = 0,
 ) -> Measurements:
     """A training whose forward's stacks stand in given lines of the model: (line, what it calls, how many stacks). Which call of a line
-    is `running` is told by line, and the model's forward was called so often in each of three bodies that were timed.
+    is `running` is told by line, and the model's forward was called so often in each of three bodies that were timed. `modes` are on
+    whenever somebody looks.
     """
     folder = make_recording(tmp_path, Training(stack_period_ms=10_000))
     writer = Writer(folder, "extra")
@@ -52,8 +54,10 @@ def _measured(
     if calls is not None:
         row = {"file": SCRIPT, "function": "Net.forward", "line": 50, "calls": 3 * calls, "total_ns": MS, "own_ns": MS, "callees": []}
         writer.lines.append({"kind": "calls", "of": "body", "stretches": 3, "wall_ns": 30 * MS, "slowdown": 1.0, "functions": [row]})
+    looks = [START_NS + 500 * MS * (k + 1) for k in range(3)]
+    seen = [fmt.RECORD.pack(t, t, modes, FRAMEWORK_MODES, 0, TRAINER_THREAD, 0, 0, fmt.MODES) for t in looks]
     path = folder / "100-1.rec"
-    path.write_bytes(b"".join(writer.records) + path.read_bytes())
+    path.write_bytes(b"".join((*writer.records, *seen)) + path.read_bytes())
     with (folder / "100-1.jsonl").open("a") as notes:
         notes.writelines(json.dumps(line) + "\n" for line in writer.lines)
     return measure_recording(SOURCE.read(folder))
@@ -75,6 +79,17 @@ def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
 
     assert found.forward_line is not None
     assert (found.forward_line.where, found.forward_line.operation) == ("train.py:52", None)
+
+
+WRITING = ("/usr/lib/python3.11/traceback.py", "format_stack", 1, 2)
+
+
+@pytest.mark.parametrize(("on", "share"), [(ANOMALY, 0.5), (0, None)], ids=["on", "not on"])
+def test_what_anomaly_detection_writes_down_is_seen_by_stacks(tmp_path, on, share):
+    found = _measured(tmp_path, (52, WRITING, 50), (53, LINEAR, 50), modes=on).compute.work.anomaly
+
+    assert (None if found is None else found.writing) == (None if share is None else pytest.approx(share, abs=0.02))
+    assert found is None or found.low < found.writing < found.high
 
 
 WIDE: dict[int, dict[str, Any]] = {52: {"column": 15, "called": "self.wide", "in_loop": False}}

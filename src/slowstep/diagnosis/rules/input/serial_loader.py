@@ -31,6 +31,7 @@ from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers, workers_set
+from slowstep.diagnosis.evidence.input.faster_making import or_faster
 from slowstep.diagnosis.evidence.input.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input.input_side import (
     WAIT_SHARE,
@@ -87,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=_evidence(m, m.input.loader, share, counterfactual),
         gain=gain,
-        fixes=(fix_by_workers(m, handed, workers),),
+        fixes=(fix_by_workers(m, handed, workers), *or_faster(m, side)),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 

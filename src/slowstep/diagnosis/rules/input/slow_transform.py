@@ -9,9 +9,10 @@ What it sees:
     training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up and
     the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first worker
     takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself, only where at
-    least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function where it is
-    only the receiving that leaves a worker no profit. Or a loop without a loader makes its input for at least 5 % of the window, at least
-    half of that in one function, and at least half of that one is lines of Python that run again and again.
+    least half of it is lines of Python that run again and again in each of its calls (counted in one batch), or asks a table (of pandas,
+    xarray) for single rows; so any function where it is only the receiving that leaves a worker no profit.
+    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
+    that one is lines of Python that run again and again.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
@@ -46,6 +47,7 @@ from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import python_lines
 from slowstep.diagnosis.evidence.input.by_workers import fix_by_workers, handed_over, leave_most
+from slowstep.diagnosis.evidence.input.faster_making import faster, reads_rows
 from slowstep.diagnosis.evidence.input.input_causes import (
     CAUSE_SHARE,
     called_for_it,
@@ -136,7 +138,7 @@ def judge(m: Measurements) -> Answer:
     function = _named_function(m)
     if function is None:
         return None
-    if received and not function.is_python:
+    if received and not _is_reducible(m, function):
         return _not_python(m, function)
     return _found(m, side, function, received=received)
 
@@ -148,7 +150,14 @@ def _named_function(m: Measurements) -> TimedFunction | None:
         return None
     function = m.input.fetch_function
     # Below the data set's own method a function is a part of the making; that method itself is the making, which may be one operation.
-    return function if function is not None and (len(function.path) > 1 or function.is_python) else None
+    if function is None or not (len(function.path) > 1 or _is_reducible(m, function)):
+        return None
+    return function
+
+
+def _is_reducible(m: Measurements, function: TimedFunction) -> bool:
+    """Whether most of it is known to be what other code does in a small part of the time."""
+    return function.is_python or reads_rows(m, function)
 
 
 def _found(m: Measurements, side: InputSide, function: TimedFunction, *, received: bool) -> Judged:
@@ -169,7 +178,7 @@ def _found(m: Measurements, side: InputSide, function: TimedFunction, *, receive
         evidence=_evidence(m, side, function, counterfactual, received=received),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=_faster(function), bounded_by=bound),
+            Fix(text=faster(m, function), bounded_by=bound),
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
@@ -197,16 +206,6 @@ def _not_python(m: Measurements, function: TimedFunction) -> NotJudged | None:
     return NotJudged(
         rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=timed_at(m, function), share=function.share, remedy=record_longer(m))
     )
-
-
-def _faster(function: TimedFunction) -> str:
-    if not function.is_python and sum(share for _, share in function.parts) >= DOMINANT_SHARE * function.share:
-        return f"do less in {' and '.join(name for name, _ in function.parts)}, or do it on whole batches"
-    if function.of_library:
-        return f"do {function.name} on whole batches, or use a faster library for it"
-    if function.python_share is None or function.is_python:
-        return f"vectorise {function.name}, or do it on whole batches"
-    return f"do less in {function.name}, or use faster libraries there"
 
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:

@@ -30,6 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.calibration import side_by_side
 from slowstep.diagnosis.evidence.input.by_workers import how_to_divide, unless_each_draws, workers_set
+from slowstep.diagnosis.evidence.input.faster_making import or_faster
 from slowstep.diagnosis.evidence.input.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
@@ -120,7 +121,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(_fix(m, m.input.loader, workers),),
+        fixes=(_fix(m, m.input.loader, workers), *or_faster(m, side)),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

@@ -41,6 +41,8 @@ WORDS = Words(
         Code.GENERATED: r"[/\\]torch[/\\]_(inductor|functorch)[/\\]",
         # Forward graphs are compiled below the first, those of a backward below the others.
         Code.COMPILER: r"[/\\]torch[/\\](_dynamo[/\\]convert_frame|_inductor[/\\](compile_fx|codecache|async_compile))\.py$",
+        # Of Python's standard library: anomaly detection calls it from C++.
+        Code.WRITES_STACKS: r"[/\\]python\d+(\.\d+)?[/\\]traceback\.py$",
         # As of `@torch.no_grad()`.
         Code.DECORATOR: r"torch[/\\]utils[/\\]_contextlib\.py$",
         Code.LOADER: _LOADER,

@@ -1,0 +1,66 @@
+"""What can be done about the function that holds most of a sample's making: how it may do less, and what that gains at most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
+from slowstep.diagnosis.evidence.input.input_causes import Spared, sparing
+from slowstep.diagnosis.evidence.input.input_side import InputSide
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.lever_specs import mock_loader, stub
+from slowstep.findings import Fix
+from slowstep.units import format_ratio
+
+# Tables that are asked for one row, or one cell, by its label or place: file and function. pandas takes 11 to 41 us for that, arrays that
+# were taken out of the table before 0.14 us (benchmarks/table_rows.py, a core of an AMD EPYC, 2026-11-30). polars, at 0.4 us, is none.
+ROW_ACCESS: Final = (
+    ("pandas/core/indexing", "_LocationIndexer.__getitem__"),
+    ("pandas/core/indexing", "_ScalarAccessIndexer.__getitem__"),
+    ("pandas/core/frame", "DataFrame.iterrows"),
+    ("pandas/core/frame", "DataFrame.itertuples"),
+    ("pandas/core/generic", "NDFrame.xs"),
+    ("xarray/core/dataset", "Dataset.isel"),
+    ("xarray/core/dataset", "Dataset.sel"),
+    ("xarray/core/dataarray", "DataArray.isel"),
+    ("xarray/core/dataarray", "DataArray.sel"),
+)
+
+
+def reads_rows(m: Measurements, function: TimedFunction) -> bool:
+    """Whether most of what a function takes is asking a table for single rows, which arrays give for next to nothing."""
+    named = m.input.facts.named(*{name for _, name in ROW_ACCESS})
+    asked = sum(
+        row.share
+        for row in named
+        if any(file in (row.file or "").replace("\\", "/") and row.name.endswith(name) for file, name in ROW_ACCESS)
+    )
+    return asked >= DOMINANT_SHARE * function.share
+
+
+def faster(m: Measurements, function: TimedFunction) -> str:
+    """What to do about it."""
+    if reads_rows(m, function):
+        return f"take what {function.name} needs out of the table before training, as arrays (.to_numpy()), and index these"
+    if not function.is_python and sum(share for _, share in function.parts) >= DOMINANT_SHARE * function.share:
+        return f"do less in {' and '.join(name for name, _ in function.parts)}, or do it on whole batches"
+    if function.of_library:
+        return f"do {function.name} on whole batches, or use a faster library for it"
+    if function.python_share is None or function.is_python:
+        return f"vectorise {function.name}, or do it on whole batches"
+    return f"do less in {function.name}, or use faster libraries there"
+
+
+def or_faster(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
+    """The same as an alternative to workers, with what it would gain if that function cost nothing; none where no function is known."""
+    function = m.input.fetch_function
+    if function is None or side.wall_ns <= 0:
+        return ()
+    share = function.share * max(1 - (m.input.demand.collate_ns or 0.0) / side.wall_ns, 0.0)
+    all_of_it = Spared(expected=share, pessimistic=share, optimistic=share)
+    at_most = predict(m, sparing(m, side, all_of_it, f"{function.name} cost nothing")).predicted
+    limit = "" if at_most is None else f": {format_ratio(at_most)} if that cost nothing"
+    # Where no lever makes the batches otherwise none bounds this either.
+    bound = mock_loader(m) and (stub(m, function.name, function.file) or mock_loader(m))
+    return (Fix(text=f"{faster(m, function)}{limit}", bounded_by=bound),)
