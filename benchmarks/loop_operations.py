@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional as F
 
-from slowstep.record.timing.line_operations import operations_by_line
+from slowstep.record.timing.line_counts import operations_by_line
 
 ROUNDS = 15
 A, B = torch.rand(64, 4), torch.rand(24, 4)

@@ -10,7 +10,7 @@ from slowstep.sources._source import Source
 from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
 from slowstep.timeline.machine_tables import MACHINE_TABLES
 from slowstep.timeline.pipeline_tables import PIPELINE_TABLES
-from slowstep.timeline.process_tables import PROCESS_TABLES
+from slowstep.timeline.schema import PROCESS_TABLES
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -47,7 +47,7 @@ source sees, in [tables.md](tables.md).
 
 ## What the processes of the training did
 
-Declared in `src/slowstep/timeline/`: `input_tables.py`, `step_tables.py` and `python_tables.py`, which `process_tables.py` puts together.
+Declared in `src/slowstep/timeline/`: `input_tables.py`, `step_tables.py` and `python_tables.py`, which `schema.py` puts together.
 """
 OF_THE_MACHINE = """
 ## What the machine did meanwhile

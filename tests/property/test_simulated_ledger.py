@@ -17,9 +17,9 @@ from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN
 from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
 from slowstep.analyses.ledger import seen_from_host
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
-from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.idle import CALLS
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.recording_ledger import move_counted
 from slowstep.analyses.ledger.trace_ledger import RANKS, build_trace_ledger
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trace_steps import find_trace_steps

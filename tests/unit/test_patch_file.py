@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from slowstep.cli.patch_file import check_patch_target, write_patch
-from slowstep.cli.prove import prove
+from slowstep.cli.prove import check_patch_target, prove, write_patch
 from slowstep.errors import BadUsage, UnwritableOutput
 from slowstep.prove.patch.change import NOT_SEEN, ScriptChange
 from slowstep.workflow.prove_ended import NOT_TRUSTED, NOTHING_PROVED, Ended

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.document.words import verdict_row
+from slowstep.document.build import verdict_row
 from slowstep.findings import Verdict
 from slowstep.health import HealthKind
 from slowstep.reason_words import sentence

@@ -18,7 +18,6 @@ def main() -> None:
         return
     # Imported here for the same reason.
     from slowstep.cli.border import ended_by, ignore_interrupts
-    from slowstep.cli.closed_streams import detach_closed_streams
     from slowstep.report.streams import write_plainly
 
     _occupy_standard_streams()
@@ -33,7 +32,7 @@ def main() -> None:
         sys.exit(ended_by(error, words))
     finally:
         ignore_interrupts()
-        detach_closed_streams()
+        _detach_closed_streams()
 
 
 def _occupy_standard_streams() -> None:
@@ -43,3 +42,28 @@ def _occupy_standard_streams() -> None:
         if handle > 2:
             os.close(handle)
             return
+
+
+def _detach_closed_streams() -> None:
+    """Discard what nobody reads any more, and all that is written to it from now on. Raises nothing.
+
+    Python would complain about such a stream once more at its own end, and end with 120.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except ValueError:  # closed by somebody: nothing of it is left
+            continue
+        except OSError:
+            _discard(stream.fileno())
+
+
+def _discard(descriptor: int) -> None:
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+    except OSError:
+        return
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

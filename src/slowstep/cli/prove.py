@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -13,11 +15,10 @@ from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration_option
 from slowstep.cli.options.report import Json, Out
 from slowstep.cli.options.sandbox import CommandWords, SandboxKind, Seed, Writes, check_can_measure
-from slowstep.cli.patch_file import check_patch_target, write_patch
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
-from slowstep.errors import INTERRUPTED_CODE, BadUsage
+from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.record.launching.folder import kept_words
@@ -26,6 +27,7 @@ from slowstep.workflow.prove_request import ProveRequest
 
 # What proves and draws is imported where it is called: help, and what is refused, wait for nothing of it.
 if TYPE_CHECKING:
+    from slowstep.prove.patch.change import ScriptChange
     from slowstep.workflow.prove_ended import Ended
 
 _EXAMPLES: Final = """\b
@@ -124,6 +126,41 @@ def parse_precision(text: str) -> float:
     if not 0.0 < percent < 100.0:
         raise BadUsage(f"--precision {text}: give percent between 0 and 100, such as 5%.")
     return percent / 100
+
+
+def check_patch_target(patch: str | None) -> None:
+    """Check that the file can be written, and nothing is written over by it: before the experiment starts. Raises BadUsage."""
+    if patch is None:
+        return
+    path = Path(patch)
+    if path.is_dir() or patch == "-":
+        raise BadUsage(f"--patch {patch}: name a file for the patch, such as {'' if patch == '-' else patch.rstrip('/') + '/'}fix.patch.")
+    if os.path.lexists(path):
+        raise BadUsage(f"--patch {patch}: the file exists, and nothing is written over. Name another, or remove it first.")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise BadUsage(f"--patch {patch}: there is no folder {folder}. Make it first, or name another.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadUsage(f"--patch {patch}: nothing can be written into {folder}. Name a file in another folder.")
+
+
+def write_patch(patch: str, change: ScriptChange) -> list[str]:
+    """Write the change as a file that `patch` and `git apply` take, and take back, where there is one. Returns what to say of it.
+
+    Raises UnwritableOutput where the file is there by now, or cannot be written.
+    """
+    if change.difference is None:
+        return [f"slowstep: no patch: {change.reason}"]
+    try:
+        with Path(patch).open("xb") as file:
+            file.write(change.difference)
+    except OSError as error:
+        raise UnwritableOutput(f"--patch {patch} cannot be written: {error.strerror or error}.") from error
+    folder = change.folder or ""
+    there = "" if os.path.realpath(folder) == os.path.realpath(os.curdir) else shlex.quote(folder)
+    apply = f"patch -p0{f' -d {there}' if there else ''} < {shlex.quote(patch)}"
+    git = f"git{f' -C {there}' if there else ''} apply -p0 {shlex.quote(os.path.abspath(patch) if there else patch)}"
+    return [f"slowstep: wrote the change of {change.place} to {patch}", f"  {apply}   (or {git}; -R takes it back)"]
 
 
 def _failure(ended: Ended) -> list[str]:

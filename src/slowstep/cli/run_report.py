@@ -38,7 +38,7 @@ class RunReport:
         try:
             self._show(folder, seen)
         except BrokenPipeError:
-            # What nobody reads is discarded in the end (closed_streams.py).
+            # What nobody reads is discarded in the end (main.py).
             pass
         except KeyboardInterrupt:
             self._say(f"slowstep: the report was interrupted. {later}")

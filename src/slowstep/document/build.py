@@ -7,13 +7,14 @@ from typing import Any, cast
 
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
-from slowstep.document.finding_rows import HealthRow
+from slowstep.document.finding_rows import HealthRow, VerdictRow
 from slowstep.document.next_step import NOTHING_NEXT, NextStep
 from slowstep.document.report import SCHEMA, Report
 from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.run_rows import Run
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
-from slowstep.document.words import verdict_row
+from slowstep.findings import Finding, Verdict
+from slowstep.reason_words import sentence
 
 
 def build(
@@ -70,3 +71,38 @@ def _first_notes(diagnosis: Diagnosis) -> Iterator[str]:
     for finding in diagnosis.findings:
         if finding.outside:
             yield f"{finding.title} ({finding.fixes[0].text})"
+
+
+def verdict_row(verdict: Verdict, findings: Iterable[Finding]) -> VerdictRow:
+    """The verdict on these findings as the report's answer."""
+    return {
+        "state": verdict.state,
+        "stage": verdict.stage,
+        "healthy": verdict.healthy,
+        "rule": verdict.rule,
+        "summary": _summary(verdict, _title_of(verdict, findings)),
+        "answer": _answer(verdict, _title_of(verdict, findings)),
+        "code": None if verdict.reason is None else verdict.reason.code,
+    }
+
+
+def _title_of(verdict: Verdict, findings: Iterable[Finding]) -> str | None:
+    """The title of the finding whose rule the verdict names; None where it names none."""
+    return next((finding.title for finding in findings if finding.rule == verdict.rule), None)
+
+
+def _summary(verdict: Verdict, title: str | None) -> str:
+    """A verdict in one sentence; `title` is that of the finding whose rule it names."""
+    if verdict.state != "undetermined":
+        return _answer(verdict, title)
+    scope = "" if verdict.scope is None else f" {sentence(verdict.scope)}"
+    return f"undetermined{scope}, because {_said(verdict, title)}"
+
+
+def _answer(verdict: Verdict, title: str | None) -> str:
+    """The same, of a reader who knows the state."""
+    return _said(verdict, title) if verdict.scope is None else f"{sentence(verdict.scope)}: {_said(verdict, title)}"
+
+
+def _said(verdict: Verdict, title: str | None) -> str:
+    return title or "" if verdict.reason is None else sentence(verdict.reason)

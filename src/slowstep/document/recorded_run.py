@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,13 +13,12 @@ from slowstep.diagnosis.evidence.input.by_workers import how_to_divide
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.ending import ending_note, without_updates_ns
-from slowstep.document.lever_notes import lever_notes
 from slowstep.document.run_rows import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
 from slowstep.frameworks._known import DEFAULT
 from slowstep.frameworks._words import Words
 from slowstep.part_words import part_in_words
-from slowstep.record.writing.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE, LEVER_FAILED, LEVER_NOT_APPLICABLE, LEVER_ON
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.timeline import Timeline
@@ -217,3 +217,24 @@ def _event_name(event: OccasionalEvent) -> str:
     if event.name is not None:
         return str(event.name)
     return "something unnamed" if event.part.stage == UNATTRIBUTED else part_in_words(event.part)
+
+
+def lever_notes(asked: Iterable[str], said: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each lever of `--with`, from the `lever` notes of the training's process."""
+    notes = list(said)
+    return [_lever_sentence(name, [note for note in notes if note.get("name") == name]) for name in asked]
+
+
+def _lever_sentence(name: str, notes: list[Mapping[str, Any]]) -> str:
+    states = {str(note.get("state")): note for note in notes}
+    ending = states.get(LEVER_FAILED) or states.get(LEVER_NOT_APPLICABLE)
+    reason = None if ending is None else ending.get("reason")
+    if LEVER_ON in states:
+        first = (states[LEVER_ON].get("updates") or 0) + 1
+        text = f"{name} was on from step {first} on: times and results are not those of the script as it is"
+        return text if ending is None else f"{text}; it failed later and was undone ({reason})"
+    if LEVER_NOT_APPLICABLE in states:
+        return f"{name} was not on: not applicable, because {reason}"
+    if LEVER_FAILED in states:
+        return f"{name} was not on: it failed ({reason})"
+    return f"{name} was never on: no step was seen after which it was ready"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Literal
 
-from slowstep.prove.seen_callbacks import CALLBACKS_OFF, callbacks_seen, steers
+from slowstep.parts import PartKind
 from slowstep.prove.stats.plan import Arm
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.experiment.lever_text import parse_spec
+from slowstep.record.framework import steering_callbacks
 
 MAIN: Final = "__main__"
 _OF_FUNCTIONS: Final = ("stub", "swap")
+CALLBACKS_OFF: Final = "callbacks-off"
 
 
 def script_names(run: Mapping[str, Any]) -> frozenset[str]:
@@ -159,13 +162,30 @@ def _one_by_one(spec: LeverSpec, report: ReportRow) -> tuple[list[LeverSpec], li
     """Callbacks that are to be left out without saying which: each by itself, those that took most time. What was asked for otherwise is
     as it was asked for, and so it is where no callback took a time worth a line of the ledger.
     """
-    seen = callbacks_seen(report["ledger"]) if spec.name == CALLBACKS_OFF and spec.value is None else ()
-    each = [replace(spec, value=name) for name in seen if not steers(name)]
+    seen = _callbacks_seen(report["ledger"]) if spec.name == CALLBACKS_OFF and spec.value is None else ()
+    each = [replace(spec, value=name) for name in seen if not _steers(name)]
     if not each:
         return [spec], []
-    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING()) for name in seen if steers(name)]
+    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING()) for name in seen if _steers(name)]
     left = [Untried(rule=None, lever=str(one), reason=NO_ROOM_ONE_BY_ONE()) for one in each[MOST_CHOSEN:]]
     return each[:MOST_CHOSEN], [*left, *steering]
+
+
+def _steers(name: str) -> bool:
+    """Whether a callback is, by its name, one that the lever leaves as it is: it steers the training, or writes checkpoints."""
+    return name in steering_callbacks() or "Checkpoint" in name or name.endswith(("EarlyStopping", "EarlyStoppingCallback"))
+
+
+def _callbacks_seen(ledger: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The classes of the callbacks that were seen at work.
+
+    As `callbacks-off` takes them, most time first: of `Plot.on_train_batch_end` it is `Plot`.
+    """
+    shares: defaultdict[str, float] = defaultdict(float)
+    for part in (part for row in ledger for part in row["parts"]):
+        if part["kind"] in (PartKind.CALLBACK, PartKind.PROGRESS_BAR):
+            shares[part["subject"].partition(".")[0]] += part["share"] or 0.0
+    return tuple(sorted(shares, key=lambda name: -shares[name]))
 
 
 def _matching(spec: LeverSpec, named: Sequence[Choice], run: ReportRow, lever: Lever, mains: frozenset[str]) -> list[Choice]:

@@ -5,12 +5,35 @@ A source fills these tables and states by nulls what it cannot know. Analyses re
 
 from __future__ import annotations
 
+import polars as pl
+
+from slowstep.timeline.input_tables import INPUT_TABLES
 from slowstep.timeline.machine_tables import MACHINE_TABLES
 from slowstep.timeline.pipeline_tables import PIPELINE_TABLES
-from slowstep.timeline.process_tables import PROCESS_TABLES
-from slowstep.timeline.table import Table
+from slowstep.timeline.process_columns import PROCESS
+from slowstep.timeline.python_tables import PYTHON_TABLES
+from slowstep.timeline.step_tables import STEP_TABLES
+from slowstep.timeline.table import Table, column
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
+# Of the recorded processes: what their threads did, made and called, as the recorder in each of them wrote it.
+PROCESS_TABLES: tuple[Table, ...] = (
+    Table(
+        name="processes",
+        row="One row per recorded process.",
+        columns=(
+            PROCESS,
+            column("pid", pl.Int64, "process id"),
+            column("parent_pid", pl.Int64, "process id of its parent", nullable=True),
+            column("role", pl.String, "trainer, worker or launcher"),
+            column("started_ns", pl.Int64, "when recording began in it", nullable=True),
+            column("ended", pl.Boolean, "it closed its recording itself (was not killed)"),
+        ),
+    ),
+    *INPUT_TABLES,
+    *STEP_TABLES,
+    *PYTHON_TABLES,
+)
 # What a recording is read into; a trace fills TRACE_TABLES instead.
 TABLES: tuple[Table, ...] = (*PROCESS_TABLES, *PIPELINE_TABLES, *MACHINE_TABLES)
 TABLE: dict[str, Table] = {table.name: table for table in (*TABLES, *TRACE_TABLES)}

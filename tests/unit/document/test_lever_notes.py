@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from slowstep.document.lever_notes import lever_notes
+from slowstep.document.recorded_run import lever_notes
 
 ON = {"name": "a=1", "state": "on", "updates": 4}
 

@@ -10,7 +10,7 @@ import pytest
 from made_measured_traces import made_measured
 from made_measurements import measurements
 from made_pipelines import node, pipeline, slow_map
-from slowstep.document.pipeline_section import pipeline_section
+from slowstep.document.training import pipeline_section
 from slowstep.document.validity import validate
 from slowstep.report.terminal import render
 

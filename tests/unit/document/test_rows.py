@@ -10,8 +10,8 @@ import pytest
 from made_findings import claiming
 from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
-from slowstep.document.overhead import overhead_section
 from slowstep.document.rows import finding_row
+from slowstep.document.training import overhead_section
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Folded, Gain
 
 

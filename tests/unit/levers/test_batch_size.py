@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
 from slowstep.frameworks.torch.inside._answers import compiled
-from slowstep.levers._input import peak
+from slowstep.levers._input import room, size_peaks
 from slowstep.levers._input.baked import find_baked
 
 
@@ -127,8 +127,8 @@ def test_a_peak_is_that_of_its_size(own: int, asked: int, tmp_path: Path) -> Non
 
 
 def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peak.Peak, "free_bytes", lambda self: 1000)
-    monkeypatch.setattr(peak.room, "resident_peak_bytes", lambda: (peak.room.resident_bytes() or 0) + (64 << 20))
+    monkeypatch.setattr(size_peaks.Peak, "free_bytes", lambda self: 1000)
+    monkeypatch.setattr(room, "resident_peak_bytes", lambda: (room.resident_bytes() or 0) + (64 << 20))
 
     came = walked(tmp_path, loader())
 

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
 from slowstep.frameworks.torch.inside import fetch as torch_fetch
-from slowstep.frameworks.torch.inside.tasks import _drain, _sizes, bench_data
+from slowstep.frameworks.torch.inside.tasks import _drain, bench_data
 from slowstep.frameworks.torch.inside.tasks import bench_data as _refused
 from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain, Noted
 from slowstep.frameworks.torch.inside.tasks._calls import CoreClock, Segments, kind_of, short_name
@@ -313,9 +313,8 @@ class FakeClock:
 def a_slow_loader(clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, batch_ms: float, walk_ms: float) -> DataLoader[Any]:
     """A loader whose batches, and the looks into them, take as long as said by a clock of its own."""
     monkeypatch.setattr(_drain, "now", clock)
-    monkeypatch.setattr(_sizes, "now", clock)
-    monkeypatch.setattr(_sizes, "samples_in", clock.takes(walk_ms))
-    monkeypatch.setattr(_sizes, "bytes_in", clock.takes(0))
+    monkeypatch.setattr(_drain, "samples_in", clock.takes(walk_ms))
+    monkeypatch.setattr(_drain, "bytes_in", clock.takes(0))
     make = clock.takes(batch_ms / 8)
     return DataLoader(Data(lambda sample: (make(), sample)[1], length=8000), batch_size=8)
 

@@ -23,8 +23,8 @@ from slowstep.record.system import facts
 from slowstep.record.timing.batches import bytes_in, samples_in
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.tracebacks import is_from_signal_handler, without_own_frames
-from slowstep.record.writing.thinning import one_in
 from slowstep.record.writing.threads import ThreadState
+from slowstep.record.writing.writer import one_in
 
 
 class Array:

@@ -4,7 +4,7 @@
 `timeline/spine.py`. `recording_ledger.py` and `trace_ledger.py` make these of a recording and of a trace, and name what was charged.
 
     recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py, then batches/sampler.py and batches/transfer.py: the
-                order is in recording_analyses.py), gaps named, closures.py, delays.py; what a framework only counts: counted.py.
+                order is in recording_analyses.py), gaps named, closures.py, delays.py; what a framework only counts: move_counted.
                 Of a device that works while the host goes on: by what is counted of it, or where nothing is known, counted_device.py,
                 which leaves time `unknown` that it cannot place; by asking it with every stack probed_device.py. A hook asks
                 (frameworks/jax/inside/jitted.py, frameworks/torch/inside/_answers/device_events.py), through record/timing/stacks.py,

@@ -7,6 +7,7 @@ named by stacks (`named_gaps.py`), or is unattributed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,6 @@ from slowstep.analyses.batches.producers import WaitParts
 from slowstep.analyses.ledger.by_operation import find_by_operation
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
-from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, NsByPart, bound_unseen, charge_counted, hide_waits
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
@@ -33,6 +33,8 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import parts_in_order
 from slowstep.parts import DEVICE_WORK, OPTIMIZER, UPDATES, Part, PartKind
+from slowstep.timeline.intervals import Ints, overlap_ns
+from slowstep.timeline.spine import Counted
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
@@ -108,6 +110,27 @@ def _with_counted_waits(ledger: Ledger, trainer: Trainer, steps: Steps, counted:
     """With the waits for input that a synchronous framework counts inside its own calls."""
     begins, ends = (side[~steps.excluded] for side in (steps.edges_ns[:-1], steps.edges_ns[1:]))
     return move_counted(ledger, begins, ends, counted.waits, OPTIMIZER if trainer.has_optimizers else UPDATES, COUNTED_WAIT)
+
+
+def move_counted(ledger: Ledger, begins: Ints, ends: Ints, counted: Iterable[Counted], out_of: Part, into: Part) -> Ledger:
+    """The ledger of steps with what was counted in a part as a part of its own.
+
+    The sum of a counter's steps is exact, and never more than the part holds there; how it is divided among them is an estimate, by what
+    each of them holds. Raises ValueError where parts are known within bounds: a counter does not tell what of it lies beside a busy device.
+    """
+    if ledger.high is not None:
+        raise ValueError("what was counted beside a device that is seen in part has no place")
+    held = ledger.of_parts(out_of)
+    moved = np.zeros_like(held)
+    for one in counted:
+        inside = overlap_ns(begins, ends, np.full_like(begins, one.start_ns), np.full_like(ends, one.end_ns)) / (ends - begins)
+        there = np.maximum(held * inside - moved, 0.0)
+        whole = float(there.sum())
+        moved += there * min(one.total_ns / whole, 1.0) if whole > 0 else 0.0
+    rows = {part: ledger.of_parts(part) for part in ledger.parts}
+    rows |= {out_of: held - moved, into: ledger.of_parts(into) + moved}
+    parts = parts_in_order(rows)
+    return replace(ledger, parts=tuple(parts), ns=np.vstack([rows[part] for part in parts]))
 
 
 def _stacked(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.levers._input.peak import DEVICE, Peak
-from slowstep.levers._input.room import MIB
+from slowstep.levers._input import room
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.framework import DeviceMemory
 
@@ -14,6 +13,40 @@ from slowstep.record.framework import DeviceMemory
 MOST_MEMORY: Final = 0.9
 # Steps of the training as it is over which its peak of memory is taken.
 PEAK_STEPS: Final = 8
+DEVICE: Final = "device"
+PROCESS: Final = "process"
+
+
+class Peak:
+    """The most memory that steps take since the last `begin`.
+
+    Of the accelerator where the training uses one, else of this process: `of` says whose it is. Bytes are None where the system does not
+    say.
+    """
+
+    def __init__(self, device: DeviceMemory | None) -> None:
+        self._device = device
+        self.of = PROCESS if device is None else DEVICE
+        self.base_bytes = self._now()
+
+    def begin(self) -> None:
+        """Forget the peak so far. Raises OSError where the system does not let us."""
+        if self._device is None:
+            room.forget_resident_peak()
+        else:
+            self._device.forget_peak()
+        self.base_bytes = self._now()
+
+    def read(self) -> int | None:
+        """The peak."""
+        return room.resident_peak_bytes() if self._device is None else self._device.peak_bytes()
+
+    def free_bytes(self) -> int | None:
+        """What there is beyond what is in use between two steps."""
+        return room.memory_free_bytes() if self._device is None else self._device.free_bytes()
+
+    def _now(self) -> int | None:
+        return room.resident_bytes() if self._device is None else self._device.used_bytes()
 
 
 class SizePeaks:
@@ -46,8 +79,8 @@ class SizePeaks:
         wanted = ((self._own_bytes or 0) - base) * (growth if self._peak.of == DEVICE else growth - 1)
         if wanted > MOST_MEMORY * free:
             raise NotApplicable(
-                f"steps of {size} samples would need about {wanted / MIB:.0f} MiB more than lies between two steps,"
-                f" and {free / MIB:.0f} MiB are free: out of memory is to be expected"
+                f"steps of {size} samples would need about {wanted / room.MIB:.0f} MiB more than lies between two steps,"
+                f" and {free / room.MIB:.0f} MiB are free: out of memory is to be expected"
             )
 
     def begin(self) -> None:

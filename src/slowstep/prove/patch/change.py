@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,6 @@ from slowstep.frameworks._known import all_words, plain
 from slowstep.frameworks._remedies import OF_LOADER, Remedy
 from slowstep.frameworks._words import Argument, Words
 from slowstep.prove.patch.call_place import CallPlace
-from slowstep.prove.patch.difference import difference
 from slowstep.prove.patch.edit import PlainValue, edited
 from slowstep.prove.patch.found_call import find_call
 from slowstep.prove.patch.source import NoPatch, read_source
@@ -25,6 +25,7 @@ NO_ARGUMENT: Final = (
 )
 # What a loader without workers must not be given, by the names of torch.
 _NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
+_NO_NEWLINE: Final = b"\\ No newline at end of file\n"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +92,25 @@ def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: P
         made=place.made,
         others=place.others,
     )
+
+
+def difference(before: bytes, after: bytes, name: str) -> bytes:
+    """A unified difference of one file, byte by byte as it is.
+
+    `patch -p0` and `git apply -p0` take it, and with -R take it back. `name` is the file's path, relative to where the patch is applied.
+    Raises NoPatch for one that cannot stand in a patch.
+    """
+    if not name.isprintable() or name.startswith('"') or os.pardir in name.split("/"):
+        raise NoPatch("its path cannot be written into a patch")
+    # What comes behind a tab is no name: with a space in it a name ends there.
+    title = os.fsencode(name) + (b"\t" if " " in name else b"")
+    rows = difflib.diff_bytes(difflib.unified_diff, _lines(before), _lines(after), title, title, lineterm=b"\n")
+    return b"".join(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE for row in rows)
+
+
+def _lines(raw: bytes) -> list[bytes]:
+    """By line feeds alone: other ends of lines are what a line holds."""
+    return [line + b"\n" for line in raw.split(b"\n")[:-1]] + ([raw.rsplit(b"\n", 1)[-1]] if not raw.endswith(b"\n") else [])
 
 
 def _remedies(words: Words, arguments: Mapping[str, PlainValue]) -> dict[Remedy, PlainValue]:

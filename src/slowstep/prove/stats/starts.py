@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from slowstep.prove.stats.carried import before, carried_on
+from slowstep.prove.stats.effects import NO_WORD, ArmNote, LeverWord, last_words, word_in
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, after_each_other
+from slowstep.record.experiment.lever import COUNTERS
+
+# The number of a block, in what a lever notes of one.
+_BLOCK: Final = "block"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +46,7 @@ class StartedPlan:
 
     def with_next_notes(self, notes: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """The notes of both."""
-        return (*self.notes, *carried_on(notes, before(self.notes, self._begun)))
+        return (*self.notes, *_carried_on(notes, _counts_until(self.notes, self._begun)))
 
     @property
     def _begun(self) -> int:
@@ -56,3 +60,40 @@ def as_one(starts: Sequence[StartedPlan]) -> StartedPlan:
     for start in later:
         first = first.with_next(start)
     return first
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Before:
+    """What counts on in the notes of the next start: blocks, and by arm what its levers had changed and measured."""
+
+    blocks: int
+    words: Mapping[int, LeverWord]
+
+
+def _counts_until(notes: Iterable[ArmNote], blocks: int) -> _Before:
+    """What later notes count on from: those of all starts until now, which had so many blocks together."""
+    return _Before(blocks=blocks, words=last_words(notes))
+
+
+def _carried_on(notes: Iterable[ArmNote], past: _Before) -> Iterable[ArmNote]:
+    """The notes of a later process, whose blocks, effects and counters count on from those before it."""
+    for note in notes:
+        more: dict[str, Any] = {_BLOCK: note[_BLOCK] + past.blocks} if isinstance(note.get(_BLOCK), int) else {}
+        if (word := word_in(note)) is not None:
+            earlier = past.words.get(note["arm"], NO_WORD)
+            more["effect"] = (word.effect or 0) + (earlier.effect or 0)
+            more["facts"] = _added(earlier.facts, word.facts)
+        yield {**note, **more}
+
+
+def _added(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an arm in two processes, one after the other, as one."""
+    counted = {name: _sum(earlier[name], now[name]) for name in COUNTERS & earlier.keys() & now.keys()}
+    return {**earlier, **now, **counted}
+
+
+def _sum(earlier: Any, later: Any) -> Any:
+    """Of two numbers, or of each number in two tables; what is neither is as it was noted last."""
+    if isinstance(earlier, dict) and isinstance(later, dict):
+        return {**earlier, **later, **{name: _sum(earlier[name], later[name]) for name in earlier.keys() & later.keys()}}
+    return earlier + later if isinstance(earlier, (int, float)) and isinstance(later, (int, float)) else later

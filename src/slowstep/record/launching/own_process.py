@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from slowstep.health import HealthKind
 from slowstep.record.active import recorders
 from slowstep.record.framework import is_imported, known_frameworks
 from slowstep.record.injection import inject, install_hooks
-from slowstep.record.launching.environment import OwnEnvironment
 from slowstep.record.launching.folder import analyze_words, create_folder, remove_folder
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.overdue import is_overdue
@@ -214,3 +213,34 @@ def _make_folder(options: OwnOptions) -> str:
         raise UnwritableOutput(
             f"the recording cannot be written ({reason}). Choose a folder that you may write to: slowstep.start(out=...)."
         ) from reason
+
+
+class OwnEnvironment:
+    """Variables of this process, set for the children it starts.
+
+    None removes one; `restore` puts all back. `inject` is what was put in front of PYTHONPATH.
+    What the user sets meanwhile stays: of a PYTHONPATH that he changed, only our own entry is taken out.
+    """
+
+    def __init__(self, changes: Mapping[str, str | None], *, inject: str) -> None:
+        self._inject = inject
+        self._changes = dict(changes)
+        self._before = {name: os.environ.get(name) for name in changes}
+        for name, value in self._changes.items():
+            _put(name, value)
+
+    def restore(self) -> None:
+        """Put back what was there before."""
+        for name, ours in self._changes.items():
+            value, before = os.environ.get(name), self._before[name]
+            if value == ours:
+                _put(name, before)
+            elif name == "PYTHONPATH" and value is not None:
+                _put(name, os.pathsep.join(entry for entry in value.split(os.pathsep) if entry != self._inject))
+
+
+def _put(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

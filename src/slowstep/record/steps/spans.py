@@ -14,9 +14,10 @@ from slowstep.record.attributes import held_by
 from slowstep.record.hook import RECORDS_WAITS
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
-from slowstep.record.steps.request_calls import RequestCalls
 from slowstep.record.timing.batches import samples_in
+from slowstep.record.timing.call_times import PASSED, CallTimes
 from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.record.writing.fastpath import TINY_NS
 from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, PROFILED, READY_UNKNOWN, SPAN, VALIDATION, WAIT
 from slowstep.stages import STAGES
 
@@ -194,3 +195,34 @@ class _Span(AbstractContextManager[None]):
                 recorder.health(UNKNOWN_STAGE, stages=", ".join(STAGES))
         except Exception as fault:  # the border: counted, and never raised into the training
             recorder.fault(fault)
+
+
+class RequestCalls:
+    """Times the calls of a few requests that no loader's hook sees.
+
+    They say which function makes what `next()` gives, where this thread does; one object for all iterators of a process whose requests are
+    recorded as waits. Not of requests that a hooked loader answers, which looks itself, nor of short ones, and never beside somebody's
+    profiler.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._calls = CallTimes("request", recorder.note, passed=PASSED)
+        recorder.forgetters.append(self._calls.forget)
+
+    def begin(self, at_ns: int, last_ns: int) -> bool:
+        """Begin to time calls, where the request before took `last_ns` and it is this one's turn; whether it has. Raises nothing."""
+        if last_ns < TINY_NS or not self._recorder.level:
+            return False
+        try:
+            return self._calls.begin(at_ns)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+            return False
+
+    def end(self, at_ns: int, *, keep: bool) -> None:
+        """End it; `keep` what was timed of a request that brought a batch of its own. Raises nothing."""
+        try:
+            self._calls.end(at_ns, keep=keep)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)

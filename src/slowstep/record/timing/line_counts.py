@@ -6,16 +6,17 @@ microsecond a line, so it is done in one or two stretches, for functions that ho
 
 from __future__ import annotations
 
+import opcode
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from slowstep.record.framework import Framework
 from slowstep.record.timing.called import CallCounter
-from slowstep.record.timing.line_operations import operations_by_line
 from slowstep.record.timing.tracebacks import PACKAGE
 
 # Functions of the user's with less than this share of a body (without its backward) or gap are not counted.
@@ -32,6 +33,9 @@ _SHORT_LINES: Final = 100
 # What runs beside it for a moment makes a line take longer, never shorter.
 _COUNTED_ALIKE: Final = 5
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+# An operation of tensors is one of these; those of numbers count too, so that there may be fewer of tensors, never more.
+_OPERATIONS: Final = ("CALL", "CALL_KW", "CALL_FUNCTION_EX", "COMPARE_OP", "STORE_SUBSCR", "STORE_SLICE", "UNARY_NEGATIVE", "UNARY_INVERT")
+_OPCODES: Final = frozenset(code for code, name in enumerate(opcode.opname) if name in _OPERATIONS or name.startswith("BINARY_"))
 
 
 class LineCounts:
@@ -224,3 +228,12 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def operations_by_line(code: CodeType) -> Counter[int]:
+    """How many operations each line of a function may do.
+
+    By its instructions; lines without any are left out, and those of functions inside of it are theirs.
+    """
+    instructions = zip(code.co_code[::2], code.co_positions(), strict=False)
+    return Counter(line for number, (line, *_) in instructions if line is not None and number in _OPCODES)

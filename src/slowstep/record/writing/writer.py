@@ -12,7 +12,6 @@ from typing import Any, Final
 from slowstep.record.writing.fastpath import ASKING, build_fast_path
 from slowstep.record.writing.format import CLOCK, COLLECTION, END, RECORD, RECORD_BYTES, TOTALS, WAIT
 from slowstep.record.writing.storage import FLUSH_RECORDS, AppendFile, MappedFile
-from slowstep.record.writing.thinning import BLOCK_STEPS, Totals, one_in
 from slowstep.record.writing.threads import Fields, PerThread
 
 now: Final = time.monotonic_ns
@@ -20,6 +19,8 @@ now: Final = time.monotonic_ns
 _NEVER: Final = 1 << 62
 # Positions in a record's fields.
 _KIND, _SAMPLES, _FLAGS = 8, 4, 6
+# Once a recording grows big only blocks of so many steps keep their details, out of ever more, at random distances.
+BLOCK_STEPS: Final = 256
 
 
 class Writer:
@@ -227,6 +228,36 @@ class Writer:
         else:
             self._buffer.append(RECORD.pack(*self._totals_record(self._totals, at_ns)))
         self._totals = self._totals_slot = None
+
+
+def one_in(used_bytes: int, limit_bytes: int) -> int:
+    """Keep the details of one block in so many: 1 below half the limit, 2 up to three quarters, 4 up to seven eighths ..."""
+    left = max(limit_bytes - used_bytes, 1)
+    return max(1 << ((limit_bytes // left).bit_length() - 1), 1)
+
+
+class Totals:
+    """What is known of steps whose details are left out."""
+
+    __slots__ = ("begin_ns", "first_step", "samples", "unknown")
+
+    def __init__(self, begin_ns: int, first_step: int) -> None:
+        self.begin_ns = begin_ns
+        self.first_step = first_step
+        self.samples = 0
+        self.unknown = False
+
+    def add_batch(self, samples: int) -> None:
+        """Count one batch of so many samples (-1: unknown)."""
+        if samples < 0:
+            self.unknown = True
+        else:
+            self.samples += samples
+
+    @property
+    def samples_or_unknown(self) -> int:
+        """Samples so far, -1 when some batch did not tell."""
+        return -1 if self.unknown else self.samples
 
 
 def _peek(counter: Any) -> int:

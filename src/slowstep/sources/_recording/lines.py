@@ -6,11 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._recording.graph_work import graph_products_table, graph_work_table
 from slowstep.sources._recording.notes import NoteLines
-from slowstep.sources._recording.padding import padding_tables
+from slowstep.sources._recording.padding_fit import NUMBERS
 from slowstep.sources._recording.pipelines import pipeline_tables
-from slowstep.sources._recording.stored_reads import stored_reads_table
+from slowstep.sources._recording.stored_reads_fit import COUNTS, TEXTS
 from slowstep.timeline.schema import TABLE
 
 
@@ -28,10 +27,10 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "lines": _lines(process, notes),
         "called": _called(process, notes),
         "threads": _threads(process, notes),
-        "graph_work": graph_work_table(process, notes),
-        "graph_products": graph_products_table(process, notes),
-        "stored_reads": stored_reads_table(process, notes),
-        **padding_tables(process, notes),
+        "graph_work": _graph_work(process, notes),
+        "graph_products": _graph_products(process, notes),
+        "stored_reads": _stored_reads(process, notes),
+        **_padding(process, notes),
         **pipeline_tables(process, notes),
     }
 
@@ -187,3 +186,62 @@ def _threads(process: int, notes: NoteLines) -> pl.DataFrame:
     names = {note["id"]: note["name"] for note in notes.of("thread")}
     rows = [(process, number, name) for number, name in names.items()]
     return TABLE["threads"].of(rows)
+
+
+def _graph_work(process: int, notes: NoteLines) -> pl.DataFrame:
+    """One row a note; `process` is the index of the process in `processes`."""
+    columns = [name for name in TABLE["graph_work"].schema if name not in ("process", "time_ns")]
+    return TABLE["graph_work"].of([(process, note["at_ns"], *(note[name] for name in columns)) for note in notes.of("work")])
+
+
+def _graph_products(process: int, notes: NoteLines) -> pl.DataFrame:
+    """One row for each of a note's; of its numbers a negative one is not known."""
+    rows = [
+        (process, note["at_ns"], *row[:3], *(None if number < 0 else number for number in row[3:]))
+        for note in notes.of("products")
+        for row in note["rows"]
+    ]
+    return TABLE["graph_products"].of(rows)
+
+
+def _stored_reads(process: int, notes: NoteLines) -> pl.DataFrame:
+    """By the last line, which has all of the looks that were kept; `process` is the index of the process in `processes`."""
+    return TABLE["stored_reads"].of([row for look in notes.last("stored_reads").get("looks", ()) for row in _reads_of_look(process, look)])
+
+
+def _reads_of_look(process: int, look: dict[str, Any]) -> list[tuple[Any, ...]]:
+    start = (process, look["at_ns"], look["wall_ns"], look["samples"] or None)
+    if not look["rows"]:
+        return [(*start, *(None,) * (len(TABLE["stored_reads"].columns) - len(start)))]
+    return [
+        (*start, *(row[key] for key in (*TEXTS, *COUNTS)), row.get("used_bytes"), row["chunk"], row.get("selected")) for row in look["rows"]
+    ]
+
+
+def _padding(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
+    """What was seen of padding: `padded_batches` and `graph_shapes`; `process` is the index of the process in `processes`."""
+    batches = [row for note in notes.of("padded") for row in _padding_of_batch(process, note)]
+    shapes = [(process, note["at_ns"], note["nodes"], note.get("uses"), *row) for note in notes.of("shapes") for row in note["shapes"]]
+    return {
+        "padded_batches": TABLE["padded_batches"].of(batches),
+        "graph_shapes": TABLE["graph_shapes"].of(shapes),
+    }
+
+
+def _padding_of_batch(process: int, note: dict[str, Any]) -> list[tuple[Any, ...]]:
+    start = (process, note["at_ns"], note["iterator"], note["batch"])
+    if not note["arrays"]:
+        return [(*start, *(None,) * 9)]
+    return [
+        (
+            *start,
+            *(each[key] for key in NUMBERS),
+            each.get("lengths"),
+            each.get("value"),
+            each["side"] > 0 if "side" in each else None,
+            each.get("inside"),
+            each.get("values"),
+            each["mask"],
+        )
+        for each in note["arrays"]
+    ]

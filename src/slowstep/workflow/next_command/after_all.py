@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from slowstep.analyses.job.late_rank import RankComparison
+from slowstep.command_words import analyze
 from slowstep.diagnosis.among_ranks import look_at
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
-from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
 from slowstep.workflow.next_command.command_lines import from_its_folder
 
 
@@ -38,3 +38,13 @@ def _untried(number: int, rank: RankSummary, diagnosis: Diagnosis, compared: Ran
     if rank.following is not None and diagnosis != rank.sections.diagnosis:
         return rank.following(diagnosis)
     return rank.next_step if rank.other_launcher is None else after_launcher(rank.other_launcher)
+
+
+def after_rank(slower: int, paths: Sequence[Path]) -> NextStep:
+    """`slower` is the rank that holds up the job, in what lies at the paths."""
+    return NextStep(command=analyze(*paths, "--rank", str(slower)))
+
+
+def after_launcher(other: Path) -> NextStep:
+    """`other` is the folder of the next launcher of the same job, whose ranks are recorded there."""
+    return NextStep(command=analyze(other))

@@ -11,7 +11,7 @@ import pytest
 from recorded import make_folder
 from slowstep.frameworks.keras.inside import fit
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, Keras
-from slowstep.frameworks.keras.outside.inputs import INPUTS
+from slowstep.frameworks.keras.outside.words import INPUTS
 from slowstep.record.recorder import Recorder
 
 KINDS = {

@@ -24,8 +24,7 @@ from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks import bench_data  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, counts, with_calls  # noqa: E402
-from slowstep.frameworks.tensorflow.inside.tasks._counted import runs_ahead  # noqa: E402
-from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain, runs_ahead  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, why_not  # noqa: E402
 from slowstep.prove.bench.pipeline_prefixes import dearest, stage_costs  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slowstep.prove.patch.difference import difference
+from slowstep.prove.patch.change import difference
 from slowstep.prove.patch.source import NoPatch
 
 SOURCES = {

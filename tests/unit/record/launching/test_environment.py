@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from slowstep.record.launching.environment import OwnEnvironment
+from slowstep.record.launching.own_process import OwnEnvironment
 
 OURS = {"PYTHONPATH": "/inject:/there", "SLOWSTEP_RECORDING": "/run", "SLOWSTEP_STEPS": None}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.record.timing.line_operations import operations_by_line
+from slowstep.record.timing.line_counts import operations_by_line
 
 
 def overlaps(a, b, found):

@@ -12,7 +12,7 @@ from slowstep.record.experiment.lever import NotApplicable
 
 DATASET: Final = "tf.data"
 MADE_BY_KERAS: Final = "fit was given no tf.data.Dataset, and the pipeline is made by Keras"
-# As frameworks/keras/outside/inputs.py has their words.
+# As frameworks/keras/outside/words.py has their words.
 _KINDS: Final = {
     "ArrayDataAdapter": "arrays",
     "PyDatasetAdapter": "PyDataset",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Argument, Code, Words
-from slowstep.frameworks.keras.outside.inputs import INPUTS, PYDATASET
 from slowstep.frameworks.tensorflow.outside.words import WORDS as TENSORFLOW
+from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 _PACKAGE: Final = r"[/\\](site|dist)-packages[/\\](keras|keras_hub|keras_nlp|keras_cv)[/\\]"
 # What those that compute say to loops of the script's own: Keras' loop and optimizers do it, or have no way to.
@@ -18,6 +19,55 @@ _LOOPS_OWN: Final = frozenset(
         *(Remedy.DEVICE, Remedy.COPY_AHEAD, Remedy.NO_GRADIENTS, Remedy.METRICS_AT_END),
     }
 )
+
+# One worker that is a thread is none: batches are then made by the thread that trains.
+_CALL: Final = "keras.utils.PyDataset(..., use_multiprocessing=True, {arguments})"
+_OWNER: Final = "keras.utils:PyDataset"
+
+PYDATASET: Final = Words(
+    name="PyDataset",
+    title="PyDataset",
+    loader="PyDataset",
+    arguments={
+        Remedy.WORKERS: Argument(call=_CALL, owner=_OWNER, name="workers", none=1, forks=True),
+        Remedy.PREFETCH: Argument(call=_CALL, owner=_OWNER, name="max_queue_size"),
+        Remedy.BATCH_SIZE: "larger batches from its __getitem__",
+    },
+)
+_GENERATOR: Final = Words(
+    name="generator",
+    title="generator",
+    loader="generator",
+    arguments={
+        Remedy.WORKERS: Argument(
+            call=f"a {_CALL} in place of the generator, which makes one batch at a time", owner=_OWNER, name="workers", none=1, forks=True
+        ),
+        Remedy.BATCH_SIZE: "larger batches from the generator",
+    },
+)
+_ARRAYS: Final = Words(
+    name="arrays",
+    title="arrays",
+    loader="arrays given to fit()",
+    arguments={
+        # Processes would have to hand over what is there already.
+        Remedy.WORKERS: "arrays of the type that the model takes, converted once before fit(); or have batches made ahead by tf.data: "
+        "Dataset.from_tensor_slices(...).batch(...).prefetch(tf.data.AUTOTUNE)",
+        Remedy.BATCH_SIZE: "fit(..., batch_size=...)",
+    },
+)
+# What is known of it only is that it is no other one.
+_GRAIN: Final = Words(name="grain", title="Grain", loader="Grain data set", arguments={})
+
+# By what recordings call what `fit` was given: whichever framework computes it takes the same kinds.
+INPUTS: Final[Mapping[str, Words]] = {
+    "PyDataset": PYDATASET,
+    "generator": _GENERATOR,
+    "arrays": _ARRAYS,
+    "tf.data": TENSORFLOW,
+    "DataLoader": TORCH,
+    "grain": _GRAIN,
+}
 
 WORDS = Words(
     name="keras",
