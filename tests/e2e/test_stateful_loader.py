@@ -62,7 +62,7 @@ def test_its_workers_make_batches_that_are_recorded_with_its_starts_and_ends(run
     assert len(ran.workers) == len(ended)
     assert sorted(record.a for worker in ran.workers for record in worker.of("FETCH")) == sorted(2 * list(range(6)))
     assert len(ran.trainer.of("START")) == 2
-    assert [note["num_workers"] for note in ran.trainer.noted("iterator")] == [1, 1]
+    assert [(note["num_workers"], note["snapshot_every"]) for note in ran.trainer.noted("iterator")] == [(1, 1), (1, 1)]
     assert len([record for record in ran.trainer.of("WAIT") if not record.flags]) == 12
     assert {record.a for record in ran.trainer.of("SHUTDOWN")} == ended
     assert ran.trainer.faults == {}

@@ -58,6 +58,7 @@ class Remedy(Enum):
     NO_GRADIENTS = "compute no gradients in a validation"
     COLLATED_TENSORS = "hand over batches in shared memory"
     ONLY_STACK = "only stack arrays"
+    SNAPSHOT_SELDOM = "have workers send their state more seldom"
     HAND_OVER = "hand over batches so that they need no help of their worker"
     THREAD_PER_WORKER = "cv2.setNumThreads(0) where it begins"
     INDICES_AT_ONCE = "numpy.random.choice with size="
@@ -172,7 +173,7 @@ OF_LOADER: Final = frozenset(
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
         *(Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON, Remedy.PARALLEL_READING, Remedy.STAGE_AHEAD, Remedy.STAGE_IN_FRAMEWORK),
         *(Remedy.STAGE_OF_BATCHES, Remedy.STAGE_STORED, Remedy.GENERATED_BATCHES, Remedy.DEEPER_INPUT),
-        *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.THREAD_PER_WORKER),
+        *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.SNAPSHOT_SELDOM, Remedy.THREAD_PER_WORKER),
         *(Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
     }
 )

@@ -31,6 +31,12 @@ INPUT_TABLES: tuple[Table, ...] = (
             column("framework", pl.String, "name of the framework whose loader made it, where it was said", nullable=True),
             column("divides", pl.Boolean, "each worker gives a part of a stream, not all of it; null where unknown", nullable=True),
             column("draws", pl.Boolean, "that is unknown because the stream's code draws at random; null of no stream", nullable=True),
+            column(
+                "snapshot_every",
+                pl.Int64,
+                "its workers send their state with every so many batches; null where they send none",
+                nullable=True,
+            ),
             column("marked", pl.Boolean, "a script named it by `slowstep.steps`; null where it was not said", nullable=True),
         ),
     ),

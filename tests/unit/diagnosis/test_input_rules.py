@@ -272,6 +272,31 @@ def test_a_batch_of_unknown_form_that_takes_long_to_receive_is_not_judged_where_
     assert code_of("batch-transport", measurements(**receiving(12, demand={"batch_bytes": size_bytes}))) == code
 
 
+def sends_state(every: int | None = 1, between_ms: float = 9.0, workers: int = 1) -> Measured:
+    """Workers that send their state with some batches, and take so long for what is no making of them."""
+    own: Measured = {"loader": {"num_workers": workers, "snapshot_every": every}, "demand": {"between_batches_ns": between_ms * MS}}
+    return {**receiving(12), "input": own}
+
+
+def test_a_state_that_comes_with_each_batch_is_why_receiving_takes_long():
+    m = measurements(**sends_state())
+
+    first, fix = diagnose(m).findings[0], finding("batch-transport", m).fixes[0]
+    assert (first.rule, first.also) == ("batch-transport", ("needless-workers",))
+    assert "StatefulDataLoader(..., snapshot_every_n_steps=" in fix.text
+    step_ms = float(m.step_ns.mean()) / MS
+    assert first.gain.predicted == pytest.approx(step_ms / (step_ms - 11))
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [sends_state(None), sends_state(100), sends_state(between_ms=0.3), sends_state(workers=0)],
+    ids=["no state", "seldom", "a small state", "no workers"],
+)
+def test_a_state_that_takes_no_time_or_is_not_sent_is_not_blamed(measured):
+    assert not named(measurements(**measured))[:1] == ["batch-transport"]
+
+
 def test_of_full_cores_half_the_work_gains_what_the_cores_then_allow():
     found = judged("preprocess-saturates-cpu", measurements(**slow_batches()))
 

@@ -37,6 +37,7 @@ class Demand:
     queued_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
     batches: float = 1.0  # per step
     others_cpu_ns: float = 0.0  # of `cpu_ns`, what other loaders' workers need
+    between_batches_ns: float = 0.0  # of the workers' time per step, in which they neither make batches nor wait to be told what to make
     others_ns: float = 0.0  # how long the workers of the slowest other loader take for its batches of a step
 
 
@@ -96,13 +97,15 @@ def _demand(
     batches = _batches(trainer, producers.iterators, low, high) / steps.count
     account = fetches.account[own].sum(axis=0)
     known = fetches.batch_bytes[own]
+    wall_ns, idle = float(fetches.wall_ns[own].mean()) * batches, _idle_share(timeline, producers.processes, low, high, workers)
     return Demand(
         workers=workers,
-        wall_ns=float(fetches.wall_ns[own].mean()) * batches,
+        wall_ns=wall_ns,
         cpu_ns=float((fetches.cpu_ns + np.minimum(fetches.other_cpu_ns, fetches.wall_ns))[own].mean()) * batches,
         collate_ns=float(fetches.collate_ns[own].mean()) * batches,
         batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
-        idle_share=_idle_share(timeline, producers.processes, low, high, workers),
+        idle_share=idle,
+        between_batches_ns=0.0 if idle is None else max((1 - idle) * workers * (high - low) / steps.count - wall_ns, 0.0),
         blocked_share=float(account[ACCOUNT.index(PartKind.STORAGE) :].sum() / max(account.sum(), 1.0)),
         collecting_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_COLLECTION)] / own.sum()) * batches,
         queued_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_CORE_WAIT)] / own.sum()) * batches,

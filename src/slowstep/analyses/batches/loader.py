@@ -49,6 +49,7 @@ class Loader:
     framework: str | None = None  # whose loader it is, by the framework's name
     divides: bool | None = None  # whether each worker gives its part of a stream, not all of it; None of a data set with indices, too
     draws: bool = False  # that is unknown because the stream's code draws at random: each worker may give samples of its own, or not
+    snapshot_every: int | None = None  # with every so many batches a worker sends its state; None where it sends none
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -85,6 +86,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         framework=row["framework"],
         divides=row["divides"],
         draws=bool(row["draws"]),
+        snapshot_every=row["snapshot_every"] or None,
     )
 
 

@@ -63,6 +63,7 @@ _ITERATOR_KEYS = {
     "marked": "marked",
     "divides": "divides",
     "draws": "draws",
+    "snapshot_every": "snapshot_every",
 }
 
 

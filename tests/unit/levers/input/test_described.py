@@ -47,6 +47,11 @@ def test_the_collate_function_is_the_one_that_does_the_work(collate: Any, name: 
     assert describe_iterator({"_collate_fn": collate}, None)["collate"] == f"{__name__}.{name}"
 
 
+@pytest.mark.parametrize(("state", "every"), [({"_snapshot_interval": 3}, 3), ({"_snapshot_interval": None}, None), ({}, None)], ids=str)
+def test_how_often_workers_send_their_state_is_noted_where_they_do(state: dict[str, Any], every: int | None) -> None:
+    assert describe_iterator(state, None)["snapshot_every"] == every
+
+
 def test_the_place_of_a_collator_is_that_of_its_call() -> None:
     note = describe_iterator({"_collate_fn": RemoveColumnsCollator(Collator())}, None)
 

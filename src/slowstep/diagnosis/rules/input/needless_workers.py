@@ -39,6 +39,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import without_workers
 from slowstep.diagnosis.evidence.input.by_workers import workers_set
 from slowstep.diagnosis.evidence.input.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
+from slowstep.diagnosis.evidence.input.sent_state import sends_state
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
@@ -144,7 +145,8 @@ def judge(m: Measurements) -> Answer:
             fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: 0}) or "read the loader without workers", workers_lever(0)),
             Fix(text=f"of data that is in memory, index the tensors by whole batches, without a {m.training.words.loader_class}"),
         ),
-        names_cause=True,
+        # Where they send their state with each batch that is what takes time to receive.
+        names_cause=not sends_state(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

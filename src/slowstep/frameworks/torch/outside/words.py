@@ -96,6 +96,11 @@ WORDS = Words(
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
         Remedy.COLLATED_TENSORS: "return tensors from collate_fn (torch.from_numpy)",
         Remedy.ONLY_STACK: "only stack tensors (torch.stack, or the default collate function)",
+        Remedy.SNAPSHOT_SELDOM: Argument(
+            call="StatefulDataLoader(..., {arguments})",
+            owner="torchdata.stateful_dataloader:StatefulDataLoader",
+            name="snapshot_every_n_steps",
+        ),
         Remedy.HAND_OVER: "torch.multiprocessing.set_sharing_strategy('file_system') before the loop: "
         "batches need no help of their worker then",
         Remedy.THREAD_PER_WORKER: "torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn",

@@ -53,7 +53,13 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "context": _context(loader),
         "divides": _divides(state, loader),
         "draws": _draws(state),
+        # Of torchdata's StatefulDataLoader.
+        "snapshot_every": _whole_number(state.get("_snapshot_interval")),
     }
+
+
+def _whole_number(value: Any) -> int | None:
+    return value if type(value) is int else None
 
 
 def _divides(state: dict[str, Any], loader: Any) -> bool | None:
