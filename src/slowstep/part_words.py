@@ -16,7 +16,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.BACKWARD: "backward",
     PartKind.OPTIMIZER: "optimizer",
     PartKind.UPDATES: "calls that train (forward to update)",
-    PartKind.COMPILING: "torch.compile at work",
+    PartKind.COMPILING: "compiler at work",
     PartKind.COMPILATION: "compiling",
     PartKind.UPDATE_BY_HAND: "update by hand",
     PartKind.BESIDE_BACKWARD: "beside backward",

@@ -36,6 +36,7 @@ from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts, Fault
+from slowstep.frameworks._known import device_of
 from slowstep.timeline.timeline import Timeline
 
 # What measures a capture; None of one that left no file. Raises UnreadableInput.
@@ -287,7 +288,7 @@ def _device(trainer: Trainer) -> str:
     """Where the parameters are; the processor where nothing says otherwise."""
     notes = trainer.facts.notes
     own = next((note.get("device") for note in notes["optimizers"] if note.get("id") == trainer.optimizer), None)
-    return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
+    return str(own or device_of(notes["facts"]) or "cpu")
 
 
 def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions: Suspensions) -> float | None:

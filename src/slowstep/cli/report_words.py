@@ -29,7 +29,7 @@ _PART_MEANING: Final = {
     PartKind.BACKWARD: "gradients are computed, from the call of backward to its return",
     PartKind.OPTIMIZER: "the optimizer's step",
     PartKind.UPDATES: "whole calls that train, of a framework that does not tell forward, backward and optimizer apart",
-    PartKind.COMPILING: "the framework's compiler (torch.compile) compiles, in the midst of steps",
+    PartKind.COMPILING: "the framework's compiler (as torch.compile) compiles, in the midst of steps",
     PartKind.COMPILATION: "a function is traced and compiled: once for each form of its arguments",
     PartKind.UPDATE_BY_HAND: f"parameters are updated {_BY_HAND}: functions or lines that name gradients",
     PartKind.BESIDE_BACKWARD: f"what is computed around the backward {_BY_HAND}: the update, and what else stands there",

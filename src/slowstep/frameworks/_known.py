@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
 from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
 from slowstep.frameworks._profilers import OF_PROFILERS
 from slowstep.frameworks._words import Code, Named, Words
+from slowstep.parts import PartKind
 from slowstep.registry import discover
 
 # Where nothing tells which framework trains.
@@ -38,6 +39,21 @@ def code(which: Code) -> re.Pattern[str]:
 def named(which: Named) -> re.Pattern[str]:
     """What finds such functions of any framework, by their names."""
     return _any_of(words.names[which] for words in all_words().values() if which in words.names)
+
+
+def packages() -> frozenset[str]:
+    """The folders in which frameworks, and what is made for them, are installed."""
+    return frozenset().union(*(words.packages for words in all_words().values()))
+
+
+def spans() -> dict[str, PartKind]:
+    """What hooks of any framework call spans that have no other name, and of which kind these are."""
+    return {name: kind for words in all_words().values() for name, kind in words.spans.items()}
+
+
+def device_of(facts: Mapping[str, object]) -> str | None:
+    """Where a framework computes that has written these facts into a recording; None where they do not say."""
+    return next((device for words in all_words().values() for fact, device in words.devices.items() if facts.get(fact)), None)
 
 
 @cache

@@ -15,10 +15,14 @@ import polars as pl
 
 from slowstep.analyses.compute.pass_work import looks_of_training
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import named
+from slowstep.frameworks._words import Named
 from slowstep.timeline.timeline import Timeline
 
 # A last batch of an epoch is smaller; where more passes than these differ from the usual one, its work is not that of a step.
 MOST_UNUSUAL = 0.1
+# What graphs call an operation, by the last name of a layer or function that is this one alone.
+_KINDS = {"convolution": named(Named.CONVOLVES), "matrices": named(Named.MULTIPLIES), "attention": named(Named.ATTENDS)}
 
 
 class Untold(Enum):
@@ -63,6 +67,11 @@ class PassProducts:
         """Of all of them; None where some are not known."""
         each = [operation.all_products for operation in self.operations]
         return None if self.unknown or None in each else sum(products or 0 for products in each)
+
+
+def kind_of(name: str) -> str | None:
+    """The kind of operation that a layer or function is, by its last name, as graphs call it (`Multiplying.kind`); None for any other."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), None)
 
 
 def find_products(timeline: Timeline, trainer: Trainer, calls_python: bool | None) -> PassProducts | Untold:

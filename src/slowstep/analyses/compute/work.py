@@ -18,6 +18,7 @@ from slowstep.analyses.python.outside_model import OutsideModel, find_outside_mo
 from slowstep.analyses.python.timed_bodies import find_lengthened
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.record.device.accelerators import are_hidden
 from slowstep.record.timing import modes
 from slowstep.timeline.timeline import Timeline
 
@@ -46,7 +47,7 @@ class Work:
     modes: dict[DebugMode, float]  # what was on, and in which share of the looks; empty where none was
     looks: int
     accelerators: dict[str, int] | None  # that the process could open, by make
-    accelerator_built: bool | None  # whether the installed torch can use any
+    accelerator_built: bool | None  # whether the installed framework can use any
     accelerators_hidden: bool  # by an environment variable: on purpose
 
 
@@ -73,7 +74,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         looks=looks.height,
         accelerators=facts.get("accelerators"),
         accelerator_built=facts.get("accelerator_built"),
-        accelerators_hidden=_hidden(notes.get("env") or {}),
+        accelerators_hidden=are_hidden(notes.get("env") or {}),
     )
 
 
@@ -88,7 +89,3 @@ def _modes(looks: pl.DataFrame, steps: Steps) -> dict[DebugMode, float]:
         if looked.any() and (share := float(((on & mode.value) != 0)[looked].mean())):
             found[mode] = share
     return found
-
-
-def _hidden(env: dict[str, Any]) -> bool:
-    return any(str(env[name]).strip() in ("", "-1") for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in env)

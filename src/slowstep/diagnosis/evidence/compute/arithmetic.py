@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slowstep.analyses.compute.forward_line import ForwardCall
-from slowstep.analyses.compute.products import Multiplying, PassProducts, Untold
+from slowstep.analyses.compute.products import Multiplying, PassProducts, Untold, kind_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.compute.one_call import HeldByCall
 from slowstep.findings import Evidence
@@ -23,16 +23,6 @@ BYTES_PER_ELEMENT = 4
 TIMED_LESS = 0.5
 # What is left of the time is told of as such from here on; less may be what stacks do not tell.
 LEAST_REST = 0.02
-
-_CONVOLVE = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "conv1d", "conv2d", "conv3d")
-_TURNED = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-_MULTIPLY = ("Linear", "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "@")
-# By the last name of a layer or a function that is one operation: its kind in the graph.
-KIND = {
-    **dict.fromkeys((*_CONVOLVE, *_TURNED), "convolution"),
-    **dict.fromkeys(_MULTIPLY, "matrices"),
-    "scaled_dot_product_attention": "attention",
-}
 
 WHY_UNTOLD = {
     Untold.NOT_LOOKED: "no backward pass was looked at for it: compiled code, a large graph, few steps, or an older version",
@@ -96,7 +86,7 @@ def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arith
 
 def _operation(m: Measurements, found: PassProducts, call: ForwardCall, held: HeldByCall) -> Multiplying | str:
     """The operation of the graph that the call surely is; why none is, where that is so."""
-    kind = KIND.get(call.operation or (call.name or "").rpartition(".")[2])
+    kind = kind_of(call.operation or (call.name or "").rpartition(".")[2])
     if kind is None:
         return OTHER_KIND
     if not held.has_backward:

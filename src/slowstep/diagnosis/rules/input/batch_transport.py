@@ -97,7 +97,7 @@ def _fix(forms: Forms, words: Words) -> Fix:
         through = "they lie in shared memory, NumPy's arrays are pickled through a pipe"
         return Fix(text=f"{words.advise(Remedy.COLLATED_TENSORS)}: {through}")
     if forms.tensors >= TENSORS:
-        return Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
+        return Fix(text=f"{words.advise(Remedy.PACKED_BATCH)}, and split it after receipt")
     return Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt")
 
 

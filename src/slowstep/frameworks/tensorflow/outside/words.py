@@ -47,6 +47,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.LAUNCH_FIRST: "compile(steps_per_execution={every}), or run {every} steps inside one tf.function; "
     "set TF_GPU_THREAD_MODE=gpu_private",
     Remedy.ALIGNED_CHANNELS: "channels in multiples of 8, data_format='channels_last'",
+    Remedy.CONVOLUTION_LAYOUT: "data_format='channels_last'",
     Remedy.FASTER_CONVOLUTION: "data_format='channels_last', and mixed precision",
     Remedy.FASTER_ATTENTION: "keras.layers.MultiHeadAttention(flash_attention=True), which does attention in one kernel",
     Remedy.FASTER_OPERATION: "another implementation of it: tf.function(jit_compile=True)",
@@ -100,6 +101,8 @@ _RECORDING: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads})",
+    Remedy.KEPT_LOSSES: "losses appended as tensors, without .numpy()",
+    Remedy.READBACKS: "read-backs (.numpy())",
     Remedy.COMPILE_FUNCTION: "tf.function",
     Remedy.STEP_IN_ONE_CALL: "put the whole step, gradients and update, into one tf.function, "
     "without tf.config.run_functions_eagerly(True)",
@@ -112,6 +115,7 @@ WORDS = Words(
     name="tensorflow",
     title="TensorFlow",
     loader="tf.data.Dataset",
+    packages=frozenset({"tensorflow"}),
     unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments={**_FIXES, **_RUNS, **_RECORDING},
