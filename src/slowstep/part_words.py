@@ -19,7 +19,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.COMPILING: "compiler at work",
     PartKind.COMPILATION: "compiling",
     PartKind.UPDATE_BY_HAND: "update by hand",
-    PartKind.BESIDE_BACKWARD: "beside backward",
+    PartKind.BESIDE_BACKWARD: "apart from backward",
     PartKind.BEFORE_BACKWARD: "before backward",
     PartKind.CORE_WAIT: "waiting for a core",
     PartKind.HELD_UP: "waiting for other Python threads",

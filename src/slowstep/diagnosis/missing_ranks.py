@@ -55,7 +55,7 @@ WITHOUT_RECORDING: Final = HealthKind(
 RANKS_NOT_NAMED: Final = HealthKind(
     "ranks-not-named",
     "notice",
-    "neither these traces nor their names tell the rank: numbered in the order of names, and of process ids within a file",
+    "neither these traces nor their names give the rank: numbered in the order of names, and of process ids within a file",
 )
 IDLE_RANKS: Final = HealthKind("idle-ranks", "notice", "{ranks} joined the process group and never called an optimizer")
 SHORT_TRAININGS: Final = HealthKind("short-trainings", "notice", "{ranks}: too few steps were recorded for a report")

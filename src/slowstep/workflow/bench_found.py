@@ -42,7 +42,7 @@ CROWDED: Final = Wording(
 )
 UNKNOWN_OVERLAP: Final = Wording(
     "overlap-unknown",
-    "how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole",
+    "how much of the pipeline runs while the training computes is unknown, so its halves do not give the whole",
 )
 BY_INDICES: Final = Wording(
     "samples-by-indices",

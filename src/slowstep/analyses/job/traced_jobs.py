@@ -18,7 +18,7 @@ from slowstep.health import Health, HealthKind
 CLOCKS_OF_RANKS_DIFFER: Final = HealthKind(
     "clocks-of-ranks-differ",
     "notice",
-    "by their clocks these traces begin {ns:duration} apart; they tell different ranks of {size} and mark the same steps, and are taken "
+    "by their clocks these traces begin {ns:duration} apart; they name different ranks of {size} and mark the same steps, and are taken "
     "for one job whose machines' clocks differ: if they are from two runs, analyze one of them alone",
 )
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.

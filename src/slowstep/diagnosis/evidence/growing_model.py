@@ -21,7 +21,7 @@ GROWS_WITH_PARAMETERS = Wording(
     "grows-with-parameters", "{grows} with the model, of which {times:times} as many parameters get a gradient at the end"
 )
 GROWS_BESIDE_PARAMETERS = Wording(
-    "grows-beside-parameters", "{grows}, and beside that while these stay the same; see what is kept from step to step"
+    "grows-beside-parameters", "{grows}, and also while these stay the same; see what is kept from step to step"
 )
 GROWS_BY_OPERATIONS = Wording(
     "grows-by-operations",

@@ -57,7 +57,7 @@ MADE_ELSEWHERE = Wording(
     "made-elsewhere",
     "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
 )
-MADE_BY_PIPELINE = Wording("made-by-pipeline", "the stages of a pipeline make the batches, of which slow-pipeline tells")
+MADE_BY_PIPELINE = Wording("made-by-pipeline", "the stages of a pipeline make the batches, which slow-pipeline judges")
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
 

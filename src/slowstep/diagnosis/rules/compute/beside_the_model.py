@@ -93,7 +93,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it beside the training"),
+            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it meanwhile"),
             Fix(text="write it as operations on the whole batch, without a loop over its samples"),
         ),
         names_cause=True,

@@ -42,7 +42,7 @@ COMMUNICATES = rf"^(nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce|{e
 BATCHED_PRODUCT = "bmm|einsum"
 
 NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
-KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
+KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace distinguishes neither shapes nor functions: {remedy}")
 
 
 def judge(m: Measurements) -> Answer:

@@ -50,7 +50,7 @@ STILL_READ, STILL_READ_PESSIMISTIC = 2.0, FACTOR
 LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 
 READS_NOT_LOOKED_AT = Wording(
-    "reads-not-looked-at", "what {reader} reads beside what it is asked for was not looked at; record again, for longer"
+    "reads-not-looked-at", "what {reader} reads beyond what it is asked for was not looked at; record again, for longer"
 )
 
 

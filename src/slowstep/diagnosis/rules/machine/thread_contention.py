@@ -134,7 +134,7 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
     fewer = max(int(cores // ranks), 1)
     of = f"{ranks} training processes with {threads} threads each" if ranks > 1 else f"{threads} threads for one operation"
     return _Cause(
-        title=f"{of} share {cores:g} cores" + (", with other processes beside them" if m.machine.load.busy else ""),
+        title=f"{of} share {cores:g} cores" + (", while other processes run as well" if m.machine.load.busy else ""),
         evidence=(
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / ranks),
             Evidence(name="training processes", value=ranks, unit="processes"),

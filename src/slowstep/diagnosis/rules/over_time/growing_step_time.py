@@ -18,7 +18,7 @@ When it is wrong:
     inputs (a curriculum, data that are sorted by length): up to the square of these nothing is blamed, and where the inputs' size is not
     known and both grow, this is not judged. Nor are forward, backward and optimizer of a model of which ever more parameters get a gradient
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
-    operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
+    operations (longer unrolling) is not separated from a history that is walked: this is not judged, unless operations of earlier steps are
     found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
     hold the GIL all the time: then no stack names its line, and only where it runs is said. What fewer than five stacks name
     is not blamed. That an optimizer which alone grows on a processor meets denormal numbers is a guess: they are not counted.
@@ -111,7 +111,7 @@ def _fix(m: Measurements, growth: PartGrowth) -> Fix:
     if growth.part.stage == UNATTRIBUTED:
         return Fix(
             text=f"see {name} for what is searched, walked or copied in each step, and gets longer: use a set or a dict for a list, or "
-            "keep sums; slowstep.span() around what may be it tells what it takes"
+            "keep sums; slowstep.span() around what may be it shows what it takes"
         )
     verbs = "walk, copy or write" if is_plural(growth.part) else "walks, copies or writes"
     return Fix(text=f"look for what {name} {verbs} again in each step: keep sums instead of all values, append to files")

@@ -31,7 +31,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.SMALLER_COLLECTIVES: "send gradients in bfloat16: cast them before psum",
     Remedy.MERGE_GRADIENTS: "XLA_FLAGS=--xla_gpu_all_reduce_combine_threshold_bytes=134217728",
     Remedy.MERGE_COLLECTIVES: "psum over a whole pytree in one call; metrics once in many steps",
-    Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles tells why",
+    Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles says why",
     Remedy.DECLARE_SHAPES: "compile before the loop, jax.jit(step).lower(...).compile(), and keep it: "
     "jax.config.update('jax_compilation_cache_dir', ...)",
     Remedy.PINNED_BATCHES: "jax.device_put the next batch while this step runs: it stages copies without keeping the step",
@@ -100,10 +100,10 @@ WORDS = Words(
     name="jax",
     title="JAX",
     packages=frozenset({"jax", "jaxlib", "flax", "optax"}),
-    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated beside what is jitted",
+    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated outside of what is jitted",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # It warns when it is forked. Started anew each worker imports the script.
-    unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, beside which "
+    unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, with which "
     "processes that are forked may hang",
     arguments=_OWN,
     lacks=frozenset(Remedy) - (OF_LOADER - {Remedy.PIN_MEMORY}) - _OWN.keys(),

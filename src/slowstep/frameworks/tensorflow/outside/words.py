@@ -55,7 +55,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.STEADY_MEMORY: "the same shapes in every step: drop_remainder=True, padded lengths",
     Remedy.NO_EMPTYING: "a smaller batch where memory is full",
     Remedy.ON_DEVICE: "bring {operator} into the tf.function, on the device; tf.debugging.set_log_device_placement(True) "
-    "tells what is where",
+    "says what is where",
     Remedy.DATA_ASIDE: "if it prepares data, do it in tf.data, with prefetch",
     Remedy.FEWER_COPIES: "tf.function(jit_compile=True) drops copies between operations; tf.TensorArray in place of tf.concat in a loop",
     Remedy.SPARED_COPIES: "compare with tf.debugging.set_log_device_placement(True) which operations hand over between devices",
@@ -66,7 +66,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.PARALLEL_PYTHON: "{stage}(..., num_parallel_calls=tf.data.AUTOTUNE), "
     "which helps as far as {function} waits or lets go of the GIL",
     Remedy.PARALLEL_READING: "read files by interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
-    Remedy.ONE_PASS: "end the tf.data pipeline with repeat() and tell fit(..., steps_per_epoch=N), which keeps its iterator then",
+    Remedy.ONE_PASS: "end the tf.data pipeline with repeat() and call fit(..., steps_per_epoch=N), which keeps its iterator then",
     Remedy.STAGE_AHEAD: "end the tf.data pipeline with prefetch(tf.data.AUTOTUNE)",
     Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
     Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
