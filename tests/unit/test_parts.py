@@ -51,7 +51,7 @@ READING = (ast.Attribute, ast.Compare, ast.Subscript, ast.Dict, ast.Match)
         (piece(KERNELS, PieceKind.KERNELS, "matmul", None), "kernels: matmul, unknown precision"),
         (piece(KERNELS, PieceKind.RANGE, of=function_part("output", "draw", "train.py", 12)), "kernels: draw (train.py:12)"),
         (Part("preprocess", PartKind.ROLL_OUT, None, CodePlace("train.py", 5, 9)), "roll-out: train.py:5-9"),
-        (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "beside backward: update (train.py:5)"),
+        (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "apart from backward: update (train.py:5)"),
     ],
     ids=str,
 )

@@ -101,7 +101,7 @@ def compare_with_others(compared: RankComparison) -> tuple[Fix, ...]:
 
 def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     """Which ranks of a job are not among those `reported`, and why."""
-    unnamed = sum(not rank.is_told for rank in job.ranks)
+    unnamed = sum(not rank.has_own_number for rank in job.ranks)
     short = sorted({rank.number for rank in job.ranks} - set(reported))
     found = (
         _missing(job) if job.missing_count else None,

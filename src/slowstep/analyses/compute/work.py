@@ -38,7 +38,7 @@ class Work:
     """Facts about the training's own work. None is unknown."""
 
     loop: HotLoop | None
-    beside: OutsideModel | None
+    outside_model: OutsideModel | None
     bodies_timed: int
     untimed: Untimed | None  # where calls in bodies could not be timed
     forward_line: ForwardLine | None
@@ -64,7 +64,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     bodies = of_bodies(timeline, "calls", trainer.process)["stretches"]
     return Work(
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
-        beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
+        outside_model=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         untimed=find_untimed(timeline, trainer, steps, stacks),
         forward_line=find_forward_line(timeline, trainer, forward),

@@ -277,7 +277,7 @@ def workers_needed(side: InputSide, now: int) -> int:
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * needed_every_ns(side))), math.floor(at_once)), now + 1)
 
 
-def cores_beside_others(side: InputSide, workers: int) -> float:
+def cores_left_by_others(side: InputSide, workers: int) -> float:
     """How many cores the training thread and so many workers get beside other processes: what those leave, or an equal share per thread
     where that is more, as Linux gives it ("sched-design-CFS": each of n runnable threads runs at 1/n of the speed).
 

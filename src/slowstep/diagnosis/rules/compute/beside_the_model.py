@@ -103,7 +103,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
 
 def _judge_function(m: Measurements) -> Judged | None:
     """What calls that were timed in a few bodies tell."""
-    beside = m.compute.work.beside
+    beside = m.compute.work.outside_model
     if beside is None:
         return None
     body = body_rest(m)
