@@ -1,4 +1,4 @@
-"""Which framework trains, by files or names that only its own training loop has; torch where nothing tells."""
+"""Which framework trains, by files or names that only its own training loop has; torch where it is not known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slowstep.frameworks._words import Code, Named, Words
 from slowstep.parts import PartKind
 from slowstep.registry import discover
 
-# Where nothing tells which framework trains.
+# Where nothing shows which framework trains.
 DEFAULT = "torch"
 # Where no framework has any: there is no text without an end.
 _NOTHING = r"$."
@@ -110,7 +110,7 @@ def words_of_profiler(framework: str | None, profiler: str | None = None) -> Wor
 
 
 def shows(framework: str | None, event: Event) -> bool | None:
-    """Whether such events have names in traces of a framework, which is told by its name or title; None where it is not known."""
+    """Whether such events have names in traces of a framework, which is known by its name or title; None where it is not known."""
     own = words_of_profiler(framework)
     return None if own.others else own.name in all_trace_events() and event in all_trace_events()[own.name].patterns
 

@@ -305,7 +305,7 @@ class BenchFound:
         )
 
     def _which(self) -> Reason | None:
-        """The loader that was measured, so that it is told from another of the same data set."""
+        """The loader that was measured, so that it is distinguished from another of the same data set."""
         told = self.description
         if told.get("dataset") is None:
             return None

@@ -16,7 +16,7 @@ from slowstep.timeline.timeline import Timeline
 
 # A loader that is waited for twice as long as all that are read beside it together is the one waited for most in other steps, too.
 SURELY_MOST: Final = 2 / 3
-# The last epoch may have just begun: what was read beside a loader is told by so many of its iterators.
+# The last epoch may have just begun: what was read beside a loader is known by so many of its iterators.
 _LAST_ITERATORS: Final = 2
 
 

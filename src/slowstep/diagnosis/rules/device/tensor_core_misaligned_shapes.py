@@ -114,7 +114,7 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
 
 
 def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
-    """Where kernels miss the Tensor Cores and nothing tells why."""
+    """Where kernels miss the Tensor Cores and nothing shows why."""
     unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
     share = share_of_steps(m, kernels_ns(m, unknown))[0]
     if share < CLAIM or "shapes" in m.facts.recorded:
