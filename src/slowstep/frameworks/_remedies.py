@@ -74,6 +74,7 @@ class Remedy(Enum):
     COMPILE_FUNCTION = "a compiler"
     CONVOLUTION_LAYOUT = "the channel dimension last"
     KEPT_LOSSES = "losses kept on the device in place of their numbers"
+    KEPT_GRAPHS = "keep of earlier steps (a loss, a state) the values alone"
     READBACKS = "read-backs of results"
     LOG_SELDOM = "log once in {every} steps, or fewer metrics"
     LOG_BY_EPOCH = "keep values in one array, and log what is made of it at the end of an epoch"

@@ -38,6 +38,7 @@ from slowstep.diagnosis.evidence.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import is_plural
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
@@ -103,9 +104,7 @@ def _fixes(m: Measurements, growth: PartGrowth) -> tuple[Fix, ...]:
 def _fix(m: Measurements, growth: PartGrowth) -> Fix:
     name = grown(m, growth)
     if keeps_graph(growth, m.over_time.graph):
-        return Fix(
-            text="detach() what is kept of earlier steps (a loss, a state), or keep its value by item(): backward walks their graphs too"
-        )
+        return Fix(text=f"{m.training.words.advise(Remedy.KEPT_GRAPHS)}: backward walks their graphs too")
     if growth.part in WORK:
         return Fix(text=f"look for what {name} keeps or walks from step to step: keep sums, or the last few, instead of all values")
     if growth.part.stage == UNATTRIBUTED:

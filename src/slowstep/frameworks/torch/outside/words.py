@@ -131,6 +131,7 @@ WORDS = Words(
         Remedy.COMPILE_FUNCTION: "torch.compile",
         Remedy.CONVOLUTION_LAYOUT: "channels_last",
         Remedy.KEPT_LOSSES: "losses appended without .item() or .detach()",
+        Remedy.KEPT_GRAPHS: "detach() what is kept of earlier steps (a loss, a state), or keep its value by item()",
         Remedy.READBACKS: "read-backs (.item(), .cpu())",
         Remedy.METRICS_AT_END: "gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end",
         Remedy.KEEP_COMPILED: "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them "
