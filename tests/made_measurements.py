@@ -386,7 +386,7 @@ def _loader(workers: int, batch_size: int | None) -> Loader:
         read_together=1,
         waited_share=1.0,
         iterators=(0,),
-        beside=(),
+        other_loaders=(),
         is_named=True,
     )
 
@@ -528,7 +528,7 @@ def _machine(cores: float) -> Machine:
 def _work() -> Work:
     return Work(
         loop=None,
-        beside=None,
+        outside_model=None,
         bodies_timed=3,
         untimed=None,
         forward_line=None,

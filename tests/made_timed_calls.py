@@ -89,6 +89,6 @@ def in_bodies(
 ) -> Measurements:
     """A training of 19.5 ms a step in whose bodies these calls and lines were seen; so much of forward and backward is forward."""
     timeline = timeline_of(*notes)
-    work = {"loop": find_hot_loop(timeline, 0), "beside": find_outside_model(timeline, 0), "bodies_timed": stretches}
+    work = {"loop": find_hot_loop(timeline, 0), "outside_model": find_outside_model(timeline, 0), "bodies_timed": stretches}
     parts = {BODY: WORK_MS * forward_share, BACKWARD: WORK_MS * (1 - forward_share), **(ledger or {})}
     return measurements(ledger=parts, work=work, **changes)

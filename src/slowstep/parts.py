@@ -96,7 +96,7 @@ class PartKind(StrEnum):
 
 
 class PieceKind(StrEnum):
-    """Which piece of a part a finding is about, where that is not all of it. Of some kinds there are several, told apart by names."""
+    """Which piece of a part a finding is about, where that is not all of it. Of some kinds there are several, distinguished by names."""
 
     INSIDE_STEPS = "inside_steps"
     BETWEEN_STEPS = "between_steps"

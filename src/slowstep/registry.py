@@ -149,7 +149,7 @@ def _names_in_folders(package: ModuleType) -> list[str]:
     if beside := _files(package):
         where = Path(next(iter(package.__path__)))
         raise DiscoveryError(
-            f"{where / beside[0]}.py lies beside the folders that such files are sorted into. Move it into one of"
+            f"{where / beside[0]}.py lies next to the folders that such files are sorted into. Move it into one of"
             f" {', '.join(_folders_of(package))}, or begin its name with an underscore if it is no plug-in."
         )
     return [f"{folder}.{file}" for folder in _folders_of(package) for file in _files(package, folder)]

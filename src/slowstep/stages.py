@@ -38,8 +38,6 @@ TRANSFORM: Final = "transform: "
 VALIDATION: Final = "validation"
 # What a framework takes to begin a pass over its input, where it has no loader whose starts are told.
 LOADER_START: Final = "starting the loader"
-# What torch.compile takes while the training runs, for new code or new shapes.
-COMPILING: Final = "torch.compile at work"
 # What a framework that compiles each function takes for one of them.
 COMPILATION: Final = "compiling: "
 

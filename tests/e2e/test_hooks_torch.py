@@ -11,12 +11,12 @@ import pytest
 
 from few import few
 from recorded import Process, Ran, Server, run_script
+from slowstep.frameworks.torch.inside.compile import AT_WORK
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.fastpath import HELD_NS
 from slowstep.record.writing.format import END as EXHAUSTED
 from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, RECORD_BYTES, SKIPPED
 from slowstep.record.writing.format import FAILED as RAISED
-from slowstep.stages import COMPILING
 
 pytest.importorskip("torch")
 
@@ -824,7 +824,7 @@ def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Ru
     gap = [note for note in ran.trainer.noted("calls") if note["of"] == "gap"][-1]
     assert "digest" in {function["function"] for function in gap["functions"]}
     texts = {note["id"]: note["text"] for note in ran.trainer.noted("text")}
-    compilations = [record for record in ran.trainer.of("SPAN") if texts[record.a] == COMPILING]
+    compilations = [record for record in ran.trainer.of("SPAN") if texts[record.a] == AT_WORK]
     # The first call, and the first batch of another size.
     assert len(compilations) >= 2
     assert len(ran.trainer.of("BACKWARD")) == len(ran.trainer.of("UPDATE")) == 30

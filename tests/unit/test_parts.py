@@ -13,7 +13,7 @@ from made_measured_traces import measured_table
 from made_parts import dry_part, function_part, lines_part
 from slowstep import part_words
 from slowstep.analyses.events.parts import KERNELS, LAUNCH, is_part, parts_of, piece
-from slowstep.analyses.python.span_names import named_part
+from slowstep.analyses.python.span_names import named_part, names_of
 from slowstep.part_words import (
     part_in_words,
     part_name,
@@ -51,7 +51,7 @@ READING = (ast.Attribute, ast.Compare, ast.Subscript, ast.Dict, ast.Match)
         (piece(KERNELS, PieceKind.KERNELS, "matmul", None), "kernels: matmul, unknown precision"),
         (piece(KERNELS, PieceKind.RANGE, of=function_part("output", "draw", "train.py", 12)), "kernels: draw (train.py:12)"),
         (Part("preprocess", PartKind.ROLL_OUT, None, CodePlace("train.py", 5, 9)), "roll-out: train.py:5-9"),
-        (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "beside backward: update (train.py:5)"),
+        (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "apart from backward: update (train.py:5)"),
     ],
     ids=str,
 )
@@ -91,11 +91,16 @@ def test_what_a_framework_calls_is_recorded_as_its_part_is_called(kind, place):
     assert named_part("output", part_without_place(part), place) == part
 
 
-@pytest.mark.parametrize("kind", ["VALIDATION", "COMPILING", "FORWARD", "BACKWARD", "OPTIMIZER"])
+@pytest.mark.parametrize("kind", ["VALIDATION", "FORWARD", "BACKWARD", "OPTIMIZER"])
 def test_so_is_what_has_no_name_of_its_own(kind):
     part = Part("compute", PartKind[kind])
 
     assert named_part("compute", part_in_words(part), None) == part
+
+
+def test_what_a_framework_calls_its_compiler_at_work_is_that_part_and_is_found_by_it():
+    assert named_part("compute", "torch.compile at work", None) == Part("compute", PartKind.COMPILING)
+    assert names_of(PartKind.COMPILING) == ["torch.compile at work"]
 
 
 def test_no_code_reads_the_words_of_a_part():

@@ -192,5 +192,5 @@ def test_plug_ins_that_are_sorted_into_folders_are_found_in_each_folder(sorted_i
 def test_a_plug_in_beside_the_folders_is_a_loud_error_that_names_it_and_them(sorted_into_folders, tmp_path):
     (tmp_path / "plugged" / "beside.py").write_text("RULE = 1")
 
-    with pytest.raises(DiscoveryError, match=r"plugged/beside\.py lies beside the folders .* one, two,"):
+    with pytest.raises(DiscoveryError, match=r"plugged/beside\.py lies next to the folders .* one, two,"):
         discover(sorted_into_folders, "RULE", in_folders=True)

@@ -37,7 +37,7 @@ class NotProvided(LookupError):
     """A topic was asked for that nothing tells of this training."""
 
     def __init__(self, topic: str, provided: frozenset[str]) -> None:
-        super().__init__(f"nothing tells of the topic {topic!r} here: there are {', '.join(sorted(provided))}; ask has({topic!r}) first")
+        super().__init__(f"nothing measures the topic {topic!r} here: there are {', '.join(sorted(provided))}; ask has({topic!r}) first")
 
 
 class Topic(Generic[T]):

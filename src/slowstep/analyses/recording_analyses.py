@@ -29,13 +29,14 @@ from slowstep.analyses.machine.machine import Machine, find_machine
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads, find_concurrent_threads
 from slowstep.analyses.python.functions import Stacks, read_stacks
-from slowstep.analyses.sharing.sharing import load_beside_launchers
+from slowstep.analyses.sharing.sharing import load_among_launchers
 from slowstep.analyses.steps.captures import Capture, find_capture
 from slowstep.analyses.steps.steps import Floats, Steps, find_steps
 from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts, Fault
+from slowstep.frameworks._known import device_of
 from slowstep.timeline.timeline import Timeline
 
 # What measures a capture; None of one that left no file. Raises UnreadableInput.
@@ -272,7 +273,7 @@ def _ledger(
 
 def _load(timeline: Timeline, steps: Steps, trainer: Trainer, trainer_cpu_ns: float | None) -> Load:
     trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
-    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, trainer.facts.cores))
+    load = load_among_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, trainer.facts.cores))
     return without_strangers(load, trainer_cores)
 
 
@@ -287,7 +288,7 @@ def _device(trainer: Trainer) -> str:
     """Where the parameters are; the processor where nothing says otherwise."""
     notes = trainer.facts.notes
     own = next((note.get("device") for note in notes["optimizers"] if note.get("id") == trainer.optimizer), None)
-    return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
+    return str(own or device_of(notes["facts"]) or "cpu")
 
 
 def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions: Suspensions) -> float | None:

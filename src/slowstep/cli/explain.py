@@ -26,7 +26,7 @@ _GAIN: Final = "How the gain is predicted"
 # What docs/definitions.md calls them.
 _HAS_SYMBOLS: Final = re.compile(r"\b[rB] is\b")
 _SYMBOLS: Final = (
-    "Here r is what the fix removes from a step, and B what then takes longest beside it: where T is the mean step, "
+    "Here r is what the fix removes from a step, and B what else then takes longest at the same time: where T is the mean step, "
     "the gain is T / max(T - r, B)."
 )
 _HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join((*HEADINGS, *LEVER_HEADINGS))})[*:.]*[ \t]*$\n?", re.MULTILINE)
@@ -133,7 +133,7 @@ def listing(groups: Mapping[str, Texts], width: int) -> str:
             else:
                 canvas.prose(_first_line(text), label=f"{name} ", hang=_HANG)
         canvas.blank()
-    canvas.prose("slowstep explain NAME tells more about one.")
+    canvas.prose("slowstep explain NAME says more about one.")
     return canvas.text(color=False)
 
 

@@ -33,8 +33,8 @@ def explained(mistake: Any) -> str:
         return f"slowstep: give {context.command.needs}: {path} train.py"
     message = mistake.format_message().rstrip(".")
     if (extra := _EXTRA.fullmatch(message)) is not None:
-        return f"slowstep: {path} takes no {extra['words']!r}. {path} --help tells more."
-    return f"slowstep: {message[:1].lower()}{message[1:]}. {path} --help tells more."
+        return f"slowstep: {path} takes no {extra['words']!r}. {path} --help says more."
+    return f"slowstep: {message[:1].lower()}{message[1:]}. {path} --help says more."
 
 
 def _instead(option: str, context: Any) -> str:

@@ -22,14 +22,14 @@ VERDICT_MEANING: Final = {
 _BY_HAND: Final = "by a script without an optimizer"
 # By the first of the kinds that have the same words.
 _PART_MEANING: Final = {
-    PartKind.FORWARD_AND_REST: "what a step does between its input and its update beside the backward: the forward, the loss, and the "
+    PartKind.FORWARD_AND_REST: "what a step does between its input and its update apart from the backward: the forward, the loss, and the "
     "loop's own lines there",
     PartKind.FORWARD: "the model is called, timed by a hook",
     PartKind.FORWARD_BY_STACKS: "the model is called: the share of stacks that were taken in it",
     PartKind.BACKWARD: "gradients are computed, from the call of backward to its return",
     PartKind.OPTIMIZER: "the optimizer's step",
-    PartKind.UPDATES: "whole calls that train, of a framework that does not tell forward, backward and optimizer apart",
-    PartKind.COMPILING: "the framework's compiler (torch.compile) compiles, in the midst of steps",
+    PartKind.UPDATES: "whole calls that train, of a framework that does not distinguish forward, backward and optimizer",
+    PartKind.COMPILING: "the framework's compiler (as torch.compile) compiles, in the midst of steps",
     PartKind.COMPILATION: "a function is traced and compiled: once for each form of its arguments",
     PartKind.UPDATE_BY_HAND: f"parameters are updated {_BY_HAND}: functions or lines that name gradients",
     PartKind.BESIDE_BACKWARD: f"what is computed around the backward {_BY_HAND}: the update, and what else stands there",
@@ -68,7 +68,7 @@ _PART_MEANING: Final = {
     PartKind.CHECKPOINT: "a checkpoint is written while the training waits: by a framework's callback, or by the script's function that is "
     "named",
     PartKind.SMALL_CALLBACKS: "callbacks of which each takes less than 0.2 % of the time",
-    PartKind.SMALL_PARTS: "parts of the stage that are too many and too small to be told one by one",
+    PartKind.SMALL_PARTS: "parts of the stage that are too many and too small to be listed one by one",
     PartKind.VALIDATION: "the training stands still while the model is evaluated",
     PartKind.COLLECTION: "Python's garbage collector runs on the training thread",
     PartKind.KERNELS: "the device computes",
@@ -79,7 +79,7 @@ _PART_MEANING: Final = {
     PartKind.LAUNCH: "the device has nothing to do until the host launches its next work, and nothing else names what the host does",
     PartKind.RUN_DRY: "the device has nothing to do, because the host waited in a call until all its work was done",
     PartKind.NO_LAUNCH: "the device has nothing to do, and what launched its next work is not in the trace",
-    PartKind.OPERATORS: "of a trace without a device: operators run, on whichever thread, and the trace does not tell of which pass",
+    PartKind.OPERATORS: "of a trace without a device: operators run, on whichever thread, and the trace does not show of which pass",
     PartKind.BETWEEN_OPERATORS: "of a trace without a device: no operator runs within a step",
     PartKind.NOTHING_RECORDED: "the trace has nothing of this time",
     PartKind.INPUT_WAIT: "the training waits for its input, and how that was made is not known",
@@ -112,7 +112,7 @@ def word_page(word: str, text: str, rules: Sequence[str], width: int) -> str:
         canvas.blank()
         canvas.prose(", ".join(rules), label=f"{_RULES}:", hang=2)
         canvas.blank()
-        canvas.prose("slowstep explain NAME tells more about one.")
+        canvas.prose("slowstep explain NAME says more about one.")
     return canvas.text(color=False)
 
 

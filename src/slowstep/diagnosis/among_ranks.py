@@ -71,7 +71,7 @@ def among_ranks(diagnosis: Diagnosis, compared: RankComparison, rank: int, *, sh
         verdict=verdict,
         next=diagnosis.next if _removed(findings) == _removed(diagnosis.findings) else None,
         # What would tell more of this rank alone is not what holds it up.
-        telling=None if standing.waits else diagnosis.telling,
+        deciding_levers=None if standing.waits else diagnosis.deciding_levers,
         change=None if standing.waits else diagnosis.change,
         by_fault=diagnosis.by_fault and not standing.waits,
     )

@@ -78,7 +78,7 @@ def _diagnose(m: Measurements) -> Diagnosis:
         not_judged=(*answers.unjudged, *unclaimed),
         verdict=concluded.verdict,
         next=attempt.otherwise(None, _next, m, leading[0]) if leading else None,
-        telling=None if doubt is None else doubt.levers,
+        deciding_levers=None if doubt is None else doubt.levers,
         change=None if doubt is None else doubt.change,
         faults=tuple(attempt.faults),
         by_fault=doubt is not None and doubt.by_fault,
@@ -145,8 +145,8 @@ def _next(m: Measurements, first: Judged) -> NextLimit | None:
     after = None if first.counterfactual is None else first.counterfactual.after(m)
     if after is None:
         return None
-    if after.beside_stage is not None:
-        return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
+    if after.concurrent_stage is not None:
+        return NextLimit(stage=after.concurrent_stage, predicted=MAKING_BATCHES(ns=after.concurrent_ns))
     held = {stage: m.ledger.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
     left = what_is_left(held, _taken(m, first.finding), after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])

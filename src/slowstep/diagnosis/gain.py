@@ -47,17 +47,17 @@ NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of
 class StepAfter:
     """What a counterfactual leaves of the mean step: what it still takes by itself, and what then runs beside it.
 
-    `beside_stage` is the stage of that, where it takes longer. `samples_ratio` is samples per step afterwards by those before.
+    `concurrent_stage` is the stage of that, where it takes longer. `samples_ratio` is samples per step afterwards by those before.
     """
 
     own_ns: float
-    beside_ns: float = 0.0
-    beside_stage: str | None = None
+    concurrent_ns: float = 0.0
+    concurrent_stage: str | None = None
     samples_ratio: float = 1.0
 
     def factor(self, step_ns: float) -> float:
         """Throughput afterwards by that of steps of `step_ns`; infinite where nothing is left of one."""
-        left = max(self.own_ns, self.beside_ns)
+        left = max(self.own_ns, self.concurrent_ns)
         return self.samples_ratio * step_ns / left if left >= NOTHING_NS else math.inf
 
 
@@ -131,9 +131,9 @@ class Counterfactual:
 
     def after(self, m: Measurements) -> StepAfter:
         """What is left of the training thread's time; batches are made beside it."""
-        own_ns, beside_ns = float(m.step_ns.mean() - self.expected.removed_ns.mean()), self.expected.concurrent_ns
-        stage = _stage_of_producers(m) if beside_ns > own_ns else None
-        return StepAfter(own_ns=own_ns, beside_ns=beside_ns, beside_stage=stage, samples_ratio=self.samples_ratio)
+        own_ns, concurrent_ns = float(m.step_ns.mean() - self.expected.removed_ns.mean()), self.expected.concurrent_ns
+        stage = _stage_of_producers(m) if concurrent_ns > own_ns else None
+        return StepAfter(own_ns=own_ns, concurrent_ns=concurrent_ns, concurrent_stage=stage, samples_ratio=self.samples_ratio)
 
     def removed_ms(self, m: Measurements) -> float:
         """By how much the mean step gets shorter: no further than what then runs beside it takes."""

@@ -48,7 +48,7 @@ PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
 )
 
-PROFILE_STEPS = "profile some steps by the framework's own profiler, which tells of its operations"
+PROFILE_STEPS = "profile some steps by the framework's own profiler, which shows its operations"
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
     "for {share:share} of the time the training thread is blocked inside its steps{most}, and nothing computes for it: "
@@ -57,7 +57,7 @@ BLOCKED_INSIDE = Wording(
 BLOCKED_OR_QUEUED = Wording(
     "blocked-or-queued",
     "for {share:share} of the time the training thread waits inside its steps{most}: for the other {others} of its operations, which "
-    "find no free core beside other processes, or for a sleep, a lock, a server or a file",
+    "find no free core because of other processes, or for a sleep, a lock, a server or a file",
 )
 MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
 SHARE_TOO_WIDE = Wording(
@@ -68,11 +68,11 @@ NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({st
 COMPILED_STEP = Wording(
     "compiled-step",
     "{share:share} of the time is calls of the framework that make whole steps, and it is not known whether one of their operations takes "
-    "most of it, nor what the threads that make the input take of the cores beside them; {remedy}",
+    "most of it, nor what the threads that make the input take of the cores meanwhile; {remedy}",
 )
 WAITS_FOR_CORE = Wording(
     "waits-for-core",
-    "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
+    "{share:share} of the time the training thread waits for a core that is used by {whose}, and no fix is known that would gain; {remedy}",
 )
 
 

@@ -67,7 +67,7 @@ class Diagnosis:
     not_judged: tuple[NotJudged, ...]
     verdict: Verdict
     next: NextLimit | None
-    telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
+    deciding_levers: str | None = None  # those that would decide what leaves the verdict undetermined
     change: str | None = None  # what has to be done by hand before another run of the same command can tell it
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in judging
     by_fault: bool = False  # whether an error of slowstep's own is why the verdict is open
@@ -256,5 +256,5 @@ def combined_gain(m: Measurements, leading: Iterable[Judged]) -> float:
     if not plain:
         return max(resized, default=1.0)
     own_ns = step_ns - sum(step_ns - after.own_ns for after in plain)
-    everything = StepAfter(own_ns=own_ns, beside_ns=min(after.beside_ns for after in plain))
+    everything = StepAfter(own_ns=own_ns, concurrent_ns=min(after.concurrent_ns for after in plain))
     return max([everything.factor(step_ns), *resized])

@@ -55,7 +55,7 @@ WITHOUT_RECORDING: Final = HealthKind(
 RANKS_NOT_NAMED: Final = HealthKind(
     "ranks-not-named",
     "notice",
-    "neither these traces nor their names tell the rank: numbered in the order of names, and of process ids within a file",
+    "neither these traces nor their names give the rank: numbered in the order of names, and of process ids within a file",
 )
 IDLE_RANKS: Final = HealthKind("idle-ranks", "notice", "{ranks} joined the process group and never called an optimizer")
 SHORT_TRAININGS: Final = HealthKind("short-trainings", "notice", "{ranks}: too few steps were recorded for a report")
@@ -101,7 +101,7 @@ def compare_with_others(compared: RankComparison) -> tuple[Fix, ...]:
 
 def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     """Which ranks of a job are not among those `reported`, and why."""
-    unnamed = sum(not rank.is_told for rank in job.ranks)
+    unnamed = sum(not rank.has_own_number for rank in job.ranks)
     short = sorted({rank.number for rank in job.ranks} - set(reported))
     found = (
         _missing(job) if job.missing_count else None,

@@ -21,7 +21,7 @@ MOST_BY_LINE = Wording("most-by-line", "; {share:share} of the time is in what {
 MOSTLY_OPERATION = Wording("mostly-operation", " (mostly {name})")
 DEVICE_NOT_RECORDED = Wording(
     "device-not-recorded",
-    "the model trains on {device}, and a recording tells at most when that had work, not which: "
+    "the model trains on {device}, and a recording shows at most when that had work, not which: "
     "what of the host's time delays it is known within bounds only; "
     "trace it with {profiler}",
 )

@@ -22,9 +22,9 @@ STEPS_AT_LEAST: Final = 2
 COVERED_AT_LEAST: Final = 0.90
 
 ABOUT_WHAT_RAN: Final = Wording("about-what-ran", "{reason}; the findings below are about what ran")
-CUT_OFF_TRAINS: Final = Wording("cut-off-trains", f"the file is cut off, so it cannot be told whether it trains: {COPY_AGAIN}")
+CUT_OFF_TRAINS: Final = Wording("cut-off-trains", f"the file is cut off, so it is not known whether it trains: {COPY_AGAIN}")
 NO_STEP_TRAINS: Final = Wording(
-    "no-step-trains", "the trace holds no whole step, so it cannot be told whether it trains: see what was left out, and why"
+    "no-step-trains", "the trace holds no whole step, so it is not known whether it trains: see what was left out, and why"
 )
 INFERENCE: Final = Wording("inference", "this trace shows no backward pass: it is of an inference, or of a part of a training")
 NO_BACKWARD: Final = Wording("no-backward", "this trace shows no backward pass: whether it trains is not seen")

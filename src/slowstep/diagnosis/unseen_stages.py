@@ -13,7 +13,7 @@ from slowstep.timeline.coverage import UNSEEN, CoverageLevel
 # What tells reading from preprocessing is what making each batch took: without it all waiting for input stands as `preprocess`.
 BY_BATCHES: Final = ("read",)
 COPIES: Final = ("h2d", "d2h")
-# Where neither is there, nothing tells what is done with results, which has no events of its own.
+# Where neither is there, nothing shows what is done with results, which has no events of its own.
 NAMES: Final = frozenset({"annotations", "python"})
 ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
 

@@ -39,7 +39,7 @@ OTHER_TRAININGS = Wording(
 BETWEEN_FORWARDS = Wording(
     "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
 )
-BESIDE_GRADIENTS = Wording("beside-gradients", " beside the computing of gradients ({share:share})")
+BESIDE_GRADIENTS = Wording("beside-gradients", " apart from the computing of gradients ({share:share})")
 ROLLED_OUT = Wording(
     "rolled-out",
     "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
@@ -85,7 +85,7 @@ LINES_BEFORE_BACKWARD = Wording(
 )
 LINES_BESIDE_BACKWARD = Wording(
     "lines-beside-backward",
-    "{share:share} of the time is what the loop itself does beside its backward, most of it in {most}, and it is not known how much of "
+    "{share:share} of the time is what the loop itself does apart from its backward, most of it in {most}, and it is not known how much of "
     "that is the update by hand; {remedy}",
 )
 FORWARD_BY_STACKS = Wording(

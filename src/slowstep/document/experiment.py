@@ -206,7 +206,7 @@ def _control_row(results: ExperimentResults) -> ExperimentRow:
 
 
 def _interval(interval: Interval | None) -> IntervalRow | None:
-    """An interval as plain data; an end that could not be told is None."""
+    """An interval as plain data; an end that is not known is None."""
     if interval is None:
         return None
     low, high = (end if math.isfinite(end) and end > 0 else None for end in (interval.low, interval.high))

@@ -11,7 +11,7 @@ HeldBack = Literal["load", "seldom", "long steps", "kept"]
 
 
 class IntervalRow(TypedDict):
-    """A factor of throughput with its interval; an end that could not be told is None."""
+    """A factor of throughput with its interval; an end that is not known is None."""
 
     value: float
     low: float | None

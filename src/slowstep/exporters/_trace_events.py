@@ -15,7 +15,7 @@ from slowstep.errors import UnwritableOutput
 
 # Rows of our own, above all others: no system gives a process such a number.
 OWN_PID = 2_000_000_000
-# What such a file begins with, so that it is told from a profiler's trace.
+# What such a file begins with, so that it is distinguished from a profiler's trace.
 MARK = b'{"slowstep"'
 # Lines that are written at once.
 _SLICE = 200_000

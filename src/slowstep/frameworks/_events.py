@@ -42,6 +42,7 @@ class Event(Enum):
     SCALE_READ = "the reading of its answer"
     SCALE_FOLLOWS = "what follows that first"
     SCALE_UPDATE = "its update of the factor"
+    FUSED = "a kernel that a compiler has made of several operations"
     PARAMETERS = "what brings parameters from elsewhere, or updates them"
 
 

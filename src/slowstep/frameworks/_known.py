@@ -1,18 +1,19 @@
-"""Which framework trains, by files or names that only its own training loop has; torch where nothing tells."""
+"""Which framework trains, by files or names that only its own training loop has; torch where it is not known."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
 from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
 from slowstep.frameworks._profilers import OF_PROFILERS
 from slowstep.frameworks._words import Code, Named, Words
+from slowstep.parts import PartKind
 from slowstep.registry import discover
 
-# Where nothing tells which framework trains.
+# Where nothing shows which framework trains.
 DEFAULT = "torch"
 # Where no framework has any: there is no text without an end.
 _NOTHING = r"$."
@@ -38,6 +39,21 @@ def code(which: Code) -> re.Pattern[str]:
 def named(which: Named) -> re.Pattern[str]:
     """What finds such functions of any framework, by their names."""
     return _any_of(words.names[which] for words in all_words().values() if which in words.names)
+
+
+def packages() -> frozenset[str]:
+    """The folders in which frameworks, and what is made for them, are installed."""
+    return frozenset().union(*(words.packages for words in all_words().values()))
+
+
+def spans() -> dict[str, PartKind]:
+    """What hooks of any framework call spans that have no other name, and of which kind these are."""
+    return {name: kind for words in all_words().values() for name, kind in words.spans.items()}
+
+
+def device_of(facts: Mapping[str, object]) -> str | None:
+    """Where a framework computes that has written these facts into a recording; None where they do not say."""
+    return next((device for words in all_words().values() for fact, device in words.devices.items() if facts.get(fact)), None)
 
 
 @cache
@@ -94,7 +110,7 @@ def words_of_profiler(framework: str | None, profiler: str | None = None) -> Wor
 
 
 def shows(framework: str | None, event: Event) -> bool | None:
-    """Whether such events have names in traces of a framework, which is told by its name or title; None where it is not known."""
+    """Whether such events have names in traces of a framework, which is known by its name or title; None where it is not known."""
     own = words_of_profiler(framework)
     return None if own.others else own.name in all_trace_events() and event in all_trace_events()[own.name].patterns
 

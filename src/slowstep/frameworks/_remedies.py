@@ -28,6 +28,7 @@ class Remedy(Enum):
     SHARE_ONCE = "share gradients in the last backward pass of a step only"
     FUSED = "use an optimizer with one pass over its parameters"
     FUSED_ADAMW = "use an AdamW with one pass over its parameters"
+    FUSED_OPTIMIZER = "an optimizer with one pass over its parameters"
     SPARSE_GRADIENT = "have the tables' gradients hold the touched rows alone"
     SPARSE_UPDATE = "an optimizer for the tables that updates those rows alone"
     SPARSE_PLAIN = "{kind} without momentum and decay of weights for the tables"
@@ -56,8 +57,10 @@ class Remedy(Enum):
     ANOMALY = "turn off the detection of anomalies"
     DETERMINISM = "allow algorithms that are not deterministic"
     NO_GRADIENTS = "compute no gradients in a validation"
+    PACKED_BATCH = "pack the batch into one array per type"
     COLLATED_TENSORS = "hand over batches in shared memory"
     ONLY_STACK = "only stack arrays"
+    SMALLER_STATE = "keep what can be made again out of the data set's state"
     SNAPSHOT_SELDOM = "have workers send their state more seldom"
     HAND_OVER = "hand over batches so that they need no help of their worker"
     THREAD_PER_WORKER = "cv2.setNumThreads(0) where it begins"
@@ -71,6 +74,12 @@ class Remedy(Enum):
     STEPS_TOGETHER = "train on {value} batches in one call"
     NO_EAGER = "let the framework compile its step"
     COMPILE_FUNCTION = "a compiler"
+    CONVOLUTION_LAYOUT = "the channel dimension last"
+    KEPT_LOSSES = "losses kept on the device in place of their numbers"
+    KEPT_GRAPHS = "keep of earlier steps (a loss, a state) the values alone"
+    READBACKS = "read-backs of results"
+    LOG_SELDOM = "log once in {every} steps, or fewer metrics"
+    LOG_BY_EPOCH = "keep values in one array, and log what is made of it at the end of an epoch"
     METRICS_AT_END = "gather predictions and let one vectorised call judge them at the end"
     KEEP_COMPILED = "keep the compiler's cache between runs; compile fewer shapes"
     NOT_COMPILED = "record once without compiling, which has them timed"
@@ -173,7 +182,8 @@ OF_LOADER: Final = frozenset(
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
         *(Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON, Remedy.PARALLEL_READING, Remedy.STAGE_AHEAD, Remedy.STAGE_IN_FRAMEWORK),
         *(Remedy.STAGE_OF_BATCHES, Remedy.STAGE_STORED, Remedy.GENERATED_BATCHES, Remedy.DEEPER_INPUT),
-        *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.SNAPSHOT_SELDOM, Remedy.THREAD_PER_WORKER),
-        *(Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
+        *(Remedy.PACKED_BATCH, Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.SNAPSHOT_SELDOM),
+        Remedy.SMALLER_STATE,
+        *(Remedy.THREAD_PER_WORKER, Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
     }
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from slowstep.frameworks._remedies import OF_LOADER, Remedy
+from slowstep.parts import PartKind
 
 
 class Code(Enum):
@@ -35,6 +36,11 @@ class Code(Enum):
     REQUEST = "what is asked for the next batch"
     FETCH = "what makes one batch"
     REPORTS = "what does something with results"
+    WRITES = "what turns objects into what files hold"
+    # Of these, which frames name from the package on, the path begins with that.
+    TENSORS = "what works on whole tensors"
+    PICTURES = "what draws pictures, or writes them"
+    METRICS = "what judges results"
     HOOK_OF_BACKWARD = "what slowstep puts in the place of a backward pass"
     HOOK_OF_REQUEST = "what slowstep puts in the place of a request for a batch"
     HOOK_OF_COLLATE = "what slowstep puts around the collating of a batch"
@@ -52,6 +58,12 @@ class Named(Enum):
     WALKS = "what walks over a model's weights"
     COPIES = "what copies tensors"
     CHANGES = "what changes tensors in place"
+    TENSORS = "a built-in function or method that works on whole tensors"
+    PUTS_TOGETHER = "a built-in function that makes one tensor of many"
+    FORWARD = "what a layer computes"
+    CONVOLVES = "a layer or function that is one convolution"
+    MULTIPLIES = "one that is a single product of matrices"
+    ATTENDS = "one that is attention as a whole"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +92,9 @@ class Words:
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
-    was where the first of them had begun and not ended. Phrases
+    was where the first of them had begun and not ended. `packages` are the folders in which it and what is made for it are installed,
+    `spans` what its hooks call spans that have no other name, and of which kind they are, `devices` the facts in a recording that say where
+    it computes, where nothing else does, by their keys. Phrases
     may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
     `{PIN_MEMORY+COPY_AHEAD}`, or `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it. Where its training
     loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
@@ -107,6 +121,9 @@ class Words:
     unseen: str = ""
     begun: str = ""
     unforked: str = ""
+    packages: frozenset[str] = frozenset()
+    spans: Mapping[str, PartKind] = field(default_factory=dict)
+    devices: Mapping[str, str] = field(default_factory=dict)
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()
 

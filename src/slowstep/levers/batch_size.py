@@ -1,7 +1,7 @@
 """Another batch size: its throughput in samples and its peak memory.
 
 What it changes:
-    A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets
+    A second loader, like the training's own but for the size of its batches, is started with it; while the lever is on the training gets
     that one's batches. In Keras' `fit` with TensorFlow there is no second pipeline: several of its batches are joined where they are
     fetched, and its `train_step` gets them as one, so N is a multiple of the own size, and an epoch has as many samples as before, in fewer
     steps. Callbacks are called once for those that were joined; what is left at the end of an epoch is trained on batch by batch.

@@ -8,7 +8,7 @@ What it changes:
     listed as untried. Where none took 0.2 % of the time, and in `slowstep run --with`, all are left out at once. What they do where a
     training or an epoch begins is done, for they prepare themselves there. Left as they are: callbacks that steer the training (they stop
     it, schedule it, freeze layers, say when to log or to save), and those that write checkpoints (checkpoint-off), unless one is named.
-    Of classes that are tried one by one such are told by their names: a class of the script's own that steers is tried like any other.
+    Of classes that are tried one by one such are known by their names: a class of the script's own that steers is tried like any other.
     With `:every=k` one step in k has its callbacks.
 What it answers:
     What the training would gain without its callbacks, or with callbacks every k steps. facts.left_out says how often each was left out.

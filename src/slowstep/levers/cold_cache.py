@@ -3,7 +3,7 @@
 So it is in every epoch with more data than memory.
 
 What it changes:
-    A second loader, like the training's own, is started beside it. In its workers each file of up to 64 MiB leaves the page cache
+    A second loader, like the training's own, is started with it. In its workers each file of up to 64 MiB leaves the page cache
     (`posix_fadvise`) as it is opened for reading. While the lever is on the training gets that one's batches.
 What it answers:
     What the training would lose if its data had to be read from storage. Its gain is below 1: that of a warm cache, from the other side.

@@ -2,7 +2,7 @@
 
 What it changes:
     A second pipeline, like the training's own but for each `map` without num_parallel_calls, which then has tf.data.AUTOTUNE, is started
-    beside it; while the lever is on the training gets that one's batches. Each rests while the other is asked. The order within it is as
+    with it; while the lever is on the training gets that one's batches. Each rests while the other is asked. The order within it is as
     ever (deterministic as the pipeline's options say); it begins the data anew where they end. Stages inside of flat_map and interleave
     stay as they are.
 What it answers:

@@ -1,12 +1,12 @@
 """Batches in pinned memory: copies to a device are faster.
 
-They may run beside other work, too.
+They may overlap with other work, too.
 
 What it changes:
-    A second loader, like the training's own but with pin_memory=True, is started beside it; while the lever is on the training gets that
+    A second loader, like the training's own but with pin_memory=True, is started with it; while the lever is on the training gets that
     one's batches. A thread of the training process copies them into pinned memory.
 What it answers:
-    Whether faster copies outweigh the copying. Copies run beside other work only where the script asks for it (`non_blocking=True`).
+    Whether faster copies outweigh the copying. Copies overlap with other work only where the script asks for it (`non_blocking=True`).
 When it has no meaning:
     Without an accelerator, where batches are pinned already, and where the loader cannot be built a second time (see workers).
 How it is undone:

@@ -3,7 +3,7 @@
 By each worker, or by a pipeline of tf.data.
 
 What it changes:
-    A second loader, like the training's own but for its prefetch_factor, is started beside it; while the lever is on the training gets that
+    A second loader, like the training's own but for its prefetch_factor, is started with it; while the lever is on the training gets that
     one's batches. Of a pipeline of tf.data below Keras' fit it is a second one, that ends in prefetch(N).
 What it answers:
     Whether batches that take longer than usual now and then are better hidden. It cannot help where workers are too slow on average.

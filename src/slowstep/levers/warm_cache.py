@@ -3,7 +3,7 @@
 Very fast storage would do as much.
 
 What it changes:
-    A second loader, like the training's own, is started beside it. It asks its data set for the same few batches of samples again and
+    A second loader, like the training's own, is started with it. It asks its data set for the same few batches of samples again and
     again, so that, after the first time, their files are in the page cache. While the lever is on the training gets that one's batches.
 What it answers:
     What reading from storage costs: decoding, transforms and collating are done as ever. The bytes that came from storage per batch are

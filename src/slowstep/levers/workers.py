@@ -1,7 +1,7 @@
 """Another number of loader workers, from none on.
 
 What it changes:
-    A second loader, like the training's own but for the number of its workers, is started beside it; while the lever is on the training
+    A second loader, like the training's own but for the number of its workers, is started with it; while the lever is on the training
     gets that one's batches. Each loader's workers rest while the other is asked. In place of a loader without workers they are persistent.
     Of several loaders that are read in each step, as by zip(), or in turns, it is the one that is waited for most, and the report names it.
     An epoch ends with a smaller batch where it does so without the lever; batches of a batch sampler of the script's own come as they come.
@@ -25,7 +25,7 @@ from typing import Final
 from slowstep.levers._count import count_of
 from slowstep.record.experiment.lever import DEMAND, ORDER, Lever, LeverSpec
 
-# More workers that add less are not worth their memory: under 5 % is what experiments here can just tell from nothing in a minute
+# More workers that add less are not worth their memory: under 5 % is what experiments here can just distinguish from nothing in a minute
 # (recording.md B: 240 steps an arm for +-5 %).
 LEAST_ADDED: Final = 0.05
 

@@ -45,7 +45,7 @@ class Framework:
 
     `module` is imported by whoever trains with it, and its import begins a recording; None where it stands on another one. `packages` are
     the installed packages whose frames are its own; without functions of its `needed_modules` no training goes on. Calls of functions are
-    told apart by files, written with slashes: what calls a model (`model_files`), what stands in for the beginning of its backward pass
+    distinguished by files, written with slashes: what calls a model (`model_files`), what stands in for the beginning of its backward pass
     (`backward_files`), what makes an update (`update_files`), and the folder of all that does (`update_folder`). Where it
     `has_optimizers`, updates are their calls. Its `steering_callbacks`, by their classes, are those that stop a training, schedule it, or
     say when to log and to save.

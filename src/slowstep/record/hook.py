@@ -24,7 +24,7 @@ class Hook:
     install: Callable[[Recorder], Undo]
 
 
-def telling_of_new(recorder: Recorder, original: Any, told: Callable[[Any], None]) -> Any:
+def reporting_new(recorder: Recorder, original: Any, told: Callable[[Any], None]) -> Any:
     """The constructor of a class, `original`, after which `told` is called with what was made; what that raises is counted."""
     return timing_new(recorder, original, lambda made, _: told(made))
 

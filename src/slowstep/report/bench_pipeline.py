@@ -95,5 +95,5 @@ def _doubts(stages: list[CutStageRow]) -> list[str]:
         took = format_duration((starts[0]["start_s"] or 0.0) * 1e9)
         found.append(f"to fill the buffer of {_MIXES} takes {took} before a first element, in no figure of the table")
     if any(stage["added_ms_per_sample"] is not None and stage["added_ms_per_sample"]["value"] < 0 for stage in stages):
-        found.append("below zero: the stage lets those before it work beside each other, or its cost is smaller than what chance makes")
+        found.append("below zero: the stage lets those before it work at the same time, or its cost is smaller than what chance makes")
     return found

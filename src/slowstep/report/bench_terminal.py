@@ -237,7 +237,7 @@ def _draw_alone(canvas: Canvas, whole: WholeRow) -> None:
     if (ms := whole["receiving_ms_per_sample"]) >= least_ms:
         _labelled(canvas, "Receiving", f"{format_number(ms)} ms/sample to receive ready batches: in neither half, added to the compute")
     if (ms := whole["starting_ms_per_sample"]) >= least_ms:
-        _labelled(canvas, "New epochs", f"{format_number(ms)} ms/sample until first batches come: part of the loader, beside no compute")
+        _labelled(canvas, "New epochs", f"{format_number(ms)} ms/sample until first batches come: part of the loader, without compute")
 
 
 def _labelled(canvas: Canvas, label: str, text: str) -> None:

@@ -85,7 +85,7 @@ def _explanation(shown: Comparison) -> str:
         return f"By {ratio['of']}/s. A trace, or a run of fewer than 30 steps, has too few for an interval: the ratio may be chance."
     said = f"By {ratio['of']}/s; the 90 % interval holds how much two runs differ on this machine."
     if shown["same_script"] is False:
-        said += " The two ran different scripts: the ratio tells of a change only where both train the same model on the same data."
+        said += " The two ran different scripts: the ratio measures a change only where both train the same model on the same data."
     other = [fact for fact in facts if fact in MACHINE]
     return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")
 

@@ -49,7 +49,7 @@ OTHER_PROCESSES: Final = HealthKind(
 ABSENT_NAMES: Final = HealthKind(
     "absent-names",
     "data_loss",
-    "the export has no StringIds: no kernel and no call has a name, and nothing is told by names; export again: {command}",
+    "the export has no StringIds: no kernel and no call has a name, and nothing is recognised by names; export again: {command}",
 )
 
 

@@ -164,8 +164,8 @@ INPUT_TABLES: tuple[Table, ...] = (
             column("value", pl.Int64, "what stands in the other places", nullable=True),
             column("at_end", pl.Boolean, "they are behind the filled ones, and not before them", nullable=True),
             column("inside", pl.Int64, "sequences that hold that value elsewhere too", nullable=True),
-            column("values", pl.Int64, "different values besides it", nullable=True),
-            column("mask", pl.Boolean, "another array of the batch tells which places are filled", nullable=True),
+            column("values", pl.Int64, "different values in addition to it", nullable=True),
+            column("mask", pl.Boolean, "another array of the batch shows which places are filled", nullable=True),
         ),
     ),
 )

@@ -21,7 +21,7 @@ MACHINE_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="launcher_costs",
-        row="One row per reading of what slowstep's thread beside the training costs, which reads the monitors.",
+        row="One row per reading of what slowstep's own thread costs, which reads the monitors.",
         columns=(TIME, column("cpu_ns", pl.Int64, "CPU time that it has used so far")),
     ),
     Table(

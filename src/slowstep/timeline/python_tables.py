@@ -19,7 +19,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("weight_ns", pl.Int64, "time since the stack before"),
             column("lateness_ns", pl.Int64, "how late the sampler was"),
             column("blocked", pl.Boolean, "neither used a core nor waited for one; looked at now and then, else false"),
-            column("device_idle", pl.Boolean, "whether the framework's device had nothing to do; null where nothing told", nullable=True),
+            column("device_idle", pl.Boolean, "whether the framework's device had nothing to do; null where unknown", nullable=True),
         ),
     ),
     Table(
@@ -140,7 +140,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="threads",
-        row="One row per Python thread beside the training's that computed.",
+        row="One row per Python thread other than the training's that computed.",
         columns=(
             PROCESS,
             THREAD,

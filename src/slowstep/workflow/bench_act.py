@@ -42,7 +42,7 @@ ENDED_UNTRAINED: Final = Wording("bench-ended-untrained", "the script ended{how}
 ENDED_AFTER: Final = Wording("bench-ended-after", "the script ended{how} after {steps:count training step}")
 _WITH_CODE: Final = Wording("with-exit-code", " with exit code {code}")
 _NO_INPUT: Final = Wording("input-is-empty", f"; {EMPTY_INPUT}")
-# By what loaders are told from each other.
+# By what loaders are distinguished from each other.
 _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
 
 

@@ -42,7 +42,7 @@ CROWDED: Final = Wording(
 )
 UNKNOWN_OVERLAP: Final = Wording(
     "overlap-unknown",
-    "how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole",
+    "how much of the pipeline runs while the training computes is unknown, so its halves do not give the whole",
 )
 BY_INDICES: Final = Wording(
     "samples-by-indices",
@@ -305,7 +305,7 @@ class BenchFound:
         )
 
     def _which(self) -> Reason | None:
-        """The loader that was measured, so that it is told from another of the same data set."""
+        """The loader that was measured, so that it is distinguished from another of the same data set."""
         told = self.description
         if told.get("dataset") is None:
             return None

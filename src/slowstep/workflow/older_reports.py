@@ -1,4 +1,4 @@
-"""Reports that an earlier slowstep wrote: what they lack is told by the names that it had in them, which never change any more."""
+"""Reports that an earlier slowstep wrote: what they lack is known by the names that it had in them, which never change any more."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MakeStart = Callable[[int], Executor]
 Walk = Callable[[Executor, Plan, float, Callable[[Interim], None]], ExperimentOutcome]
 
 _TOO_EARLY: Final = "The script ended after {steps}, before the gains were known"
-AGAIN: Final = f"{_TOO_EARLY}: it is started again until they are, for {{left}} at most. What it does beside files it does each time"
+AGAIN: Final = f"{_TOO_EARLY}: it is started again until they are, for {{left}} at most. What it does apart from files it does each time"
 NOT_AGAIN: Final = f"{_TOO_EARLY}: it is not started again, because {{why}}"
 IN_PLACE: Final = "nothing keeps its files apart here, and it would meet what it wrote before"
 OWN_LOSS: Final = "its own loss was not finite"

@@ -29,15 +29,15 @@ def test_growth_that_comes_with_parameters_that_join_is_none_beside_them(tmp_pat
     assert graph.parameters is not None
     assert graph.parameters[1] > graph.parameters[0]
     assert graph.nodes[1] > graph.nodes[0]
-    assert (graph.beside_low_ns or 0.0) < 2e6
+    assert (graph.same_parameters_low_ns or 0.0) < 2e6
 
 
 def test_growth_while_the_same_parameters_learn_is_seen_beside_those_that_join(tmp_path):
     graph = measured(tmp_path, **GROWS, more_parameters=(2000, 4)).over_time.graph
 
     assert graph is not None
-    assert graph.beside_low_ns is not None
-    assert graph.beside_low_ns > 2e6
+    assert graph.same_parameters_low_ns is not None
+    assert graph.same_parameters_low_ns > 2e6
 
 
 @pytest.mark.parametrize(("more", "kept"), [({"more_kept": 2000}, True), ({}, False)])

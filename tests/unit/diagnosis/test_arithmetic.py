@@ -10,7 +10,7 @@ import pytest
 from judged import finding, values
 from made_measurements import measurements
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
-from slowstep.analyses.compute.products import Multiplying, PassProducts, Untold
+from slowstep.analyses.compute.products import Multiplying, PassProducts, WhyUnknown
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.compute import arithmetic
 from slowstep.findings import Evidence
@@ -119,18 +119,18 @@ def test_with_few_stacks_it_may_have_no_gradient():
     assert _row(m, "its arithmetic").where == arithmetic.NO_BACKWARD
 
 
-@pytest.mark.parametrize("why", list(Untold))
+@pytest.mark.parametrize("why", list(WhyUnknown))
 def test_where_nothing_is_known_of_passes_it_is_said_why(why):
     m = measurements(work=_measured().compute.work, products=why)
 
-    assert _row(m, "its arithmetic").where == arithmetic.WHY_UNTOLD[why]
+    assert _row(m, "its arithmetic").where == arithmetic.WHY_UNKNOWN[why]
 
 
 @pytest.mark.parametrize(
     ("operations", "unknown", "why"),
     [
         ((WIDE, HEAD), ("MineBackward",), arithmetic.REST_UNKNOWN.format(names="MineBackward")),
-        ((WIDE, replace(HEAD, products=None)), (), arithmetic.REST_UNTOLD),
+        ((WIDE, replace(HEAD, products=None)), (), arithmetic.SHAPES_UNKNOWN),
         ((WIDE,), (), arithmetic.NO_OTHER),
     ],
     ids=["a function of the script's", "no shapes", "alone"],

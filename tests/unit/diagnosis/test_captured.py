@@ -47,7 +47,7 @@ def test_findings_on_what_hooks_cannot_see_follow_those_that_are_said_already() 
 
 
 def test_a_verdict_that_hooks_left_open_is_the_captures_and_its_finding_leads() -> None:
-    own = diagnosis(OPEN, finding("slow-transform", "preprocess"), telling="autocast", change="record alone")
+    own = diagnosis(OPEN, finding("slow-transform", "preprocess"), deciding_levers="autocast", change="record alone")
     limit = NextLimit(stage="preprocess", predicted=NOTHING())
 
     found = with_captured(own, diagnosis(FOUND, finding("launch-bound", "compute"), next=limit), steps="3-5", may_lead=True)
@@ -57,7 +57,7 @@ def test_a_verdict_that_hooks_left_open_is_the_captures_and_its_finding_leads() 
     assert found.verdict.reason.values == {"answer": "it takes time", "steps": "3-5"}
     assert [each.rule for each in found.findings] == ["launch-bound", "slow-transform"]
     # Nothing is open any more that a lever or another run would have to tell.
-    assert (found.telling, found.change, found.next) == (None, None, limit)
+    assert (found.deciding_levers, found.change, found.next) == (None, None, limit)
 
 
 def test_the_finding_that_the_verdict_names_is_there_whatever_its_stage() -> None:

@@ -294,7 +294,7 @@ def test_a_state_that_comes_with_each_batch_is_why_receiving_takes_long():
     ids=["no state", "seldom", "a small state", "no workers"],
 )
 def test_a_state_that_takes_no_time_or_is_not_sent_is_not_blamed(measured):
-    assert not named(measurements(**measured))[:1] == ["batch-transport"]
+    assert named(measurements(**measured))[:1] != ["batch-transport"]
 
 
 def test_of_full_cores_half_the_work_gains_what_the_cores_then_allow():
@@ -345,7 +345,7 @@ def test_input_that_only_the_script_reads_is_made_beside_the_training_and_no_lev
     assert serial.fixes[0].text == (by_torch if framework == "torch" else aside)
     assert "num_workers" not in serial.title + "".join(row.name for row in serial.evidence)
     assert not any(fix.lever or fix.bounded_by or fix.lever_in_doubt for fix in serial.fixes)
-    assert diagnose(m).telling is None
+    assert diagnose(m).deciding_levers is None
 
 
 @pytest.mark.parametrize(("framework", "name"), [("torch", "num_workers"), ("transformers", "dataloader_num_workers")])
@@ -372,7 +372,7 @@ def test_a_loader_whose_framework_makes_no_lever_is_told_what_its_users_write(fr
     assert "num_workers" not in {row.name for row in serial.evidence}
     assert "num_workers" not in serial.title
     assert (fix.lever, fix.bounded_by, fix.lever_in_doubt) == (None, None, None)
-    assert diagnose(m).telling is None
+    assert diagnose(m).deciding_levers is None
 
 
 def test_a_loop_in_jax_is_not_told_of_torchs_loader():
@@ -513,7 +513,7 @@ def test_samples_of_tensors_that_no_worker_makes_sooner_may_be_taken_in_whole_ba
     tensors, other = (diagnose(measurements(**merged(short, {"loader": {"dataset": name}}))) for name in ("TensorDataset", "MaskFolder"))
 
     assert {(found.verdict.state, found.verdict.reason.code) for found in (tensors, other)} == {("undetermined", "no-fix-known")}
-    assert tensors.telling == other.telling == "mock-loader"
+    assert tensors.deciding_levers == other.deciding_levers == "mock-loader"
     # What to change is said of tensors alone.
     assert tensors.verdict.reason != other.verdict.reason
 

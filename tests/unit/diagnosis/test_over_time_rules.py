@@ -107,7 +107,7 @@ def graph(nodes: float = 20, parameters: float = 1000, kept: float = 0, beside_m
             nodes=(20, nodes + kept),
             parameters=(1000, parameters),
             kept=(0, kept),
-            beside_low_ns=None if beside_ms is None else beside_ms * MS,
+            same_parameters_low_ns=None if beside_ms is None else beside_ms * MS,
         )
     )
 

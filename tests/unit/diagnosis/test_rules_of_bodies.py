@@ -347,9 +347,9 @@ def test_a_transform_of_the_batch_is_input_that_is_made_on_the_training_thread(n
 def test_a_function_of_timed_bodies_keeps_its_share_beside_what_is_named_in_them():
     # 9 of the 31 ms of a body without backward and optimizer, of which 20 are a callback's.
     note = calls("body", 117, (LOSS, 27, 27, []), (BACKWARD, 18, 18, []), (OPTIMIZER, 6, 6, []))
-    beside = in_bodies(note, called(gradient=9)).compute.work.beside
+    beside = in_bodies(note, called(gradient=9)).compute.work.outside_model
     part = Part("output", PartKind.CALLBACK, "Plot.on_before_backward", CodePlace("train.py", 90))
-    m = changed(measurements(ledger={part: 20.0, BODY: 11.0}, work={"beside": beside}), in_bodies_ns=per_step(20.0))
+    m = changed(measurements(ledger={part: 20.0, BODY: 11.0}, work={"outside_model": beside}), in_bodies_ns=per_step(20.0))
 
     found = finding(HOOK, m)
 

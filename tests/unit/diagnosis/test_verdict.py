@@ -260,7 +260,7 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
     ]
 
     assert [diagnosis.verdict.state for diagnosis in open_ones] == ["undetermined"] * 4
-    assert [diagnosis.telling for diagnosis in open_ones] == ["stub=train:callback", None, "autocast,anomaly-off", "batch-size=128"]
+    assert [diagnosis.deciding_levers for diagnosis in open_ones] == ["stub=train:callback", None, "autocast,anomaly-off", "batch-size=128"]
 
 
 def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_is_named(monkeypatch, healthy):
@@ -269,7 +269,7 @@ def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_
     diagnosis = _diagnose(monkeypatch, healthy, *skipped)
 
     assert diagnosis.verdict.reason == RULE_NOT_JUDGED(rule="r1", reason=LOUD)
-    assert diagnosis.telling == "batch-size=32"
+    assert diagnosis.deciding_levers == "batch-size=32"
 
 
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
@@ -290,7 +290,7 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
     diagnosis = engine.diagnose(measurements(workers=2, ledger={Part("preprocess", PartKind.TRANSPORT): received_ms}))
 
     assert diagnosis.verdict.state == state, diagnosis.verdict.reason
-    assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
+    assert diagnosis.deciding_levers == ("mock-loader" if state == "undetermined" else None)
 
 
 @pytest.mark.parametrize(("making_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (1.5, 1.04, "healthy")])
@@ -301,7 +301,7 @@ def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, mak
 
     diagnosis = _diagnose(monkeypatch, m, finding)
     assert diagnosis.verdict.state == state, diagnosis.verdict.reason
-    assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
+    assert diagnosis.deciding_levers == ("mock-loader" if state == "undetermined" else None)
 
 
 def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch):
@@ -310,7 +310,7 @@ def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch
     diagnosis = _diagnose(monkeypatch, m, None)
     reason = diagnosis.verdict.reason
     assert (reason.code, reason.values["stage"], reason.values["remedy"]) == ("no-fix-known", "preprocess", PLAY_LESS)
-    assert diagnosis.telling is None
+    assert diagnosis.deciding_levers is None
 
 
 def test_a_roll_out_is_not_called_the_models_work(monkeypatch):

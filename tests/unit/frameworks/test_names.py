@@ -11,23 +11,20 @@ import pytest
 
 import slowstep
 from slowstep.frameworks._events import Event
-from slowstep.frameworks._known import all_trace_events, all_words, code, events
+from slowstep.frameworks._known import all_trace_events, all_words, code, device_of, events
 from slowstep.frameworks._words import Code, Named
 
 ROOT = Path(slowstep.__path__[0])
 NAMES = re.compile(
     r"(?i)torch|lightning|transformers|hugging|accelerate\b|tensorflow|keras|\bjax\b|\bxla\b|autocast|gradscaler|state_dict|nn\.module"
-    r"|data_?loader\b|autograd|\baten\b|trainer_callback"
+    r"|data_?loader\b|autograd|\baten\b|trainer_callback|c10d|\bconv(_?transpose)?[123]d|scaled_dot|channels_last|cuda_available"
+    r"|nvfuser|\bself\.log\b|\.item\(\)|\.detach\(\)|\.numpy\(\)"
 )
 # A path of a framework's files: its name, and a separator, as a path or a pattern has it.
 FILES = re.compile(r"(?i)(torch|lightning|transformers|accelerate|tensorflow|keras|jax)(\[/\\\\+\]|/|\\\\)\w*")
 _TABLE = "an example in the description of a column, or a value of it"
 ANALYSES = {
-    "after_update/activities.py": "libraries that compute with arrays, and draw",
     "events/tables.py": _TABLE,
-    "over_time/growth.py": "libraries that write files",
-    "python/gap_calls.py": "libraries of metrics",
-    "python/user_places.py": "packages that are installed, as traces cut their paths",
     "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
 }
 DIAGNOSIS = {
@@ -116,6 +113,12 @@ def test_hooks_are_known_by_the_files_that_they_have_and_had_wherever_slowstep_l
     assert code(which).search(f"C:\\x\\slowstep\\frameworks\\torch\\inside\\{file}")
     assert code(which).search(f"/opt/slowstep/record/{before}")
     assert not code(which).search(f"/home/me/{file}")
+
+
+def test_where_a_framework_computes_is_known_by_what_it_has_written():
+    assert device_of({"cuda_available": True}) == "cuda"
+    assert device_of({"cuda_available": False, "threads": 4}) is None
+    assert device_of({}) is None
 
 
 def test_code_of_which_no_framework_has_any_is_found_nowhere(monkeypatch):

@@ -202,7 +202,7 @@ train_by_hand(Plain())
     ("call", "reason"),
     [
         ("torch.set_default_dtype(torch.float64); train_by_hand(Model())", "not all parameters are float32 (float64)"),
-        (PLAIN, "the script updates by hand, and the modules that it calls tell no parameters"),
+        (PLAIN, "the script updates by hand, and the modules that it calls show no parameters"),
     ],
     ids=["float64", "no parameters"],
 )

@@ -284,7 +284,7 @@ def test_where_neither_is_seen_they_are_not_told_apart():
     rows = stages(the_parts(calls={}, calls_samples=0), None)
 
     assert rows[0].name == "the data set itself"
-    assert rows[0].note == "read and decode not told apart"
+    assert rows[0].note == "read and decode not distinguished"
     assert read_builtin_calls(the_parts(calls_samples=0)) is None
 
 

@@ -42,17 +42,17 @@ def test_enough_steps_are_not_asked_for_again():
     ],
 )
 def test_what_an_experiment_would_tell_is_to_be_tried_by_hand_or_in_a_script(lever, by_hand):
-    first, then = following(telling=lever)
+    first, then = following(deciding_levers=lever)
 
     assert first == f"{by_hand}, or put the training into a script: slowstep prove --levers {lever} python SCRIPT"
     assert then == "with slowstep.record(): (with that done, in one cell or command)"
-    assert following(telling=lever, is_alone=False)[0] == by_hand
+    assert following(deciding_levers=lever, is_alone=False)[0] == by_hand
 
 
 @pytest.mark.parametrize("levers", ["mock-loader", "workers=0,threads=1", "validation-off:every=2", "batch-size=2x"])
 def test_what_cannot_be_written_by_hand_needs_a_script(levers):
-    assert (following(telling=levers)[0] or "").startswith("put the training into a script: slowstep prove --levers ")
-    assert following(telling=levers, is_alone=False)[0] is None
+    assert (following(deciding_levers=levers)[0] or "").startswith("put the training into a script: slowstep prove --levers ")
+    assert following(deciding_levers=levers, is_alone=False)[0] is None
 
 
 def test_what_the_doubt_asks_for_is_said_as_it_is():

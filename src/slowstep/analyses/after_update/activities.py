@@ -19,13 +19,15 @@ from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.analyses.python.hot_loop import LONGEST_NS
 from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.analyses.python.python_share import share_of_lines
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Place, Timeline
 
 # Whose work is on whole tensors or arrays; built-in functions by what they are called, or whose method they are.
-ARRAYS = re.compile(r"^(torch|numpy|scipy|cupy)[/\\]")
-ARRAYS_BUILT_IN = re.compile(r"\b(torch|numpy)\b")
-PICTURES = re.compile(r"^(PIL|matplotlib|cv2|imageio|skimage|seaborn|plotly|torchvision[/\\]utils)([/\\]|\.py$)")
+ARRAYS = re.compile(rf"^(numpy|scipy|cupy)[/\\]|{code(Code.TENSORS).pattern}")
+ARRAYS_BUILT_IN = re.compile(rf"\bnumpy\b|{named(Named.TENSORS).pattern}")
+PICTURES = re.compile(rf"^(PIL|matplotlib|cv2|imageio|skimage|seaborn|plotly)([/\\]|\.py$)|{code(Code.PICTURES).pattern}")
 PICTURES_BUILT_IN = re.compile(r"\bcv2\b|\b_imaging\b|ImagingEncoder")
 COMPRESSING = re.compile(r"\b(zlib|bz2|_bz2|lzma|_lzma)\b")
 # Python's own functions that compute, and methods of its own types: however long they take, they keep the GIL.

@@ -27,7 +27,7 @@ class GapSide(Enum):
     INPUT = "before the forward"
     UNSEEN = "before a backward whose forward was not seen"
     AFTER = "after the update"
-    UNKNOWN = "lines do not tell"
+    UNKNOWN = "lines do not show it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ SMALLER = 0.5
 def forwards_of(trainer: Trainer, stacks: Stacks) -> Forwards:
     """The forwards of a training, with what is known of its roll-outs."""
     forwards = find_forwards(trainer.spans, trainer.body_end_ns)
-    return tell_roll_outs(forwards, trainer.spans, stacks, trainer.waits["start_ns"].to_numpy())
+    return mark_roll_outs(forwards, trainer.spans, stacks, trainer.waits["start_ns"].to_numpy())
 
 
-def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, input_ns: Ints) -> Forwards:
+def mark_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, input_ns: Ints) -> Forwards:
     """The same, with the stretches that are known to be roll-outs: by what runs in them, else by the number of samples in each call.
 
     `input_ns`: when the training's own loaders were asked for batches, as for prompts; a validation reads another loader.

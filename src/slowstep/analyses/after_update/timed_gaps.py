@@ -265,7 +265,7 @@ def _module_called(tree: GapCalls, number: int) -> str | None:
     while number not in seen and _calls_a_module(tree.nodes[number]):
         seen.add(number)
         edges = tree.nodes[number].edges
-        # By timed ns: modules call each other, and what timing added to calls that nest cannot be told apart.
+        # By timed ns: modules call each other, and what timing added to calls that nest cannot be distinguished.
         number = max(edges, key=lambda callee: edges[callee], default=number)
     owner, _, method = tree.nodes[number].name.rpartition(".")
     return owner.rpartition("<locals>.")[2] if seen and method == "forward" and owner else None

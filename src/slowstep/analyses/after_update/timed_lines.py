@@ -1,6 +1,6 @@
 """What a loop without a loader does between its update and its next forward, by lines and calls that were timed in a few such gaps.
 
-Lines tell what is above the forward and what below the update. Both ways of looking slow what they look at; how much, is told by how long
+Lines tell what is above the forward and what below the update. Both ways of looking slow what they look at; how much, is known by how long
 the same calls take in one way and in the other, and by how long a gap is in which nobody looks.
 """
 

@@ -28,7 +28,7 @@ class CountedWork:
     num_workers: int | None  # beside the training; None where no input is counted, or it is not known who makes it
     dataset: str | None
     is_asynchronous: bool  # what calls the framework goes on meanwhile
-    hides_waits: bool = False  # its calls, or some of them, wait for input too, and nothing tells how long
+    hides_waits: bool = False  # its calls, or some of them, wait for input too, and nothing shows how long
 
     @property
     def data_set(self) -> str | None:
@@ -62,7 +62,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
 
 
 def hides_its_waits(trainer: Trainer) -> bool:
-    """Whether the calls that train, or some of them, wait for input too, and nothing tells how long."""
+    """Whether the calls that train, or some of them, wait for input too, and nothing shows how long."""
     return not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
 
 

@@ -55,14 +55,14 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: S
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     inside = (fetches.start_ns >= low) & (fetches.end_ns <= high)
     inside = inside & ~fetches.profiled if (inside & ~fetches.profiled).any() else inside
-    if loader is not None and loader.beside and loader.num_workers:
+    if loader is not None and loader.other_loaders and loader.num_workers:
 
         def of(iterators: tuple[int, ...], workers: int) -> Demand:
             processes = worker_processes(timeline, trainer, iterators)
             return _demand(timeline, trainer, fetches, inside, steps, _Producers(iterators=iterators, workers=workers, processes=processes))
 
         own = of(loader.iterators, loader.num_workers)
-        return _with_other_loaders(own, [of(other.iterators, other.num_workers) for other in loader.beside if other.num_workers])
+        return _with_other_loaders(own, [of(other.iterators, other.num_workers) for other in loader.other_loaders if other.num_workers])
     every = trainer.waits["iterator"].unique().to_list()
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(every))
     workers = int(rows["num_workers"].max() or 0) if rows.height else 0  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: S
 def producers_of(timeline: Timeline, trainer: Trainer, fetches: Fetches, loader: Loader | None) -> list[int]:
     """The processes that make batches: of loaders that are read together, those of the one that is waited for most, where it has some."""
     every: list[int] = np.unique(fetches.process).tolist()
-    if loader is None or not loader.beside or not loader.num_workers:
+    if loader is None or not loader.other_loaders or not loader.num_workers:
         return every
     return sorted(set(every) & set(worker_processes(timeline, trainer, loader.iterators))) or every
 

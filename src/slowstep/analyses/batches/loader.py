@@ -16,7 +16,7 @@ from slowstep.timeline.timeline import Timeline
 
 # A loader that is waited for twice as long as all that are read beside it together is the one waited for most in other steps, too.
 SURELY_MOST: Final = 2 / 3
-# The last epoch may have just begun: what was read beside a loader is told by so many of its iterators.
+# The last epoch may have just begun: what was read beside a loader is known by so many of its iterators.
 _LAST_ITERATORS: Final = 2
 
 
@@ -43,7 +43,7 @@ class Loader:
     read_together: int  # how many loaders each step reads, this one among them
     waited_share: float  # of the time in which those are waited for, its part; 1 where there is no other
     iterators: tuple[int, ...]  # all of its own in the recording
-    beside: tuple[ConcurrentLoader, ...]  # the others that are read together with it
+    other_loaders: tuple[ConcurrentLoader, ...]  # the others that are read together with it
     is_named: bool  # its data set's name tells it from those
     is_marked: bool = False  # input of the script's own, by `slowstep.steps`: no framework makes its batches, and no lever changes it
     framework: str | None = None  # whose loader it is, by the framework's name
@@ -72,7 +72,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
     together = _read_together(read)
     waited = together.group_by("whose", maintain_order=True).agg(pl.col("waited_ns").sum()).sort("waited_ns", maintain_order=True)
     most = waited["whose"][-1]
-    beside = [_concurrent_loader(read, other) for other in waited["whose"][:-1]]
+    others = [_concurrent_loader(read, other) for other in waited["whose"][:-1]]
     row = together.filter(pl.col("whose") == most).row(-1, named=True)
     datasets = together.filter(pl.col("whose") != most)["dataset"].to_list()
     return Loader(
@@ -80,7 +80,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         read_together=waited.height,
         waited_share=waited["waited_ns"][-1] / max(waited["waited_ns"].sum(), 1) if waited.height > 1 else 1.0,
         iterators=_iterators(read, most),
-        beside=tuple(beside),
+        other_loaders=tuple(others),
         is_named=row["dataset"] is not None and row["dataset"] not in datasets,
         is_marked=_is_marked(row),
         framework=row["framework"],

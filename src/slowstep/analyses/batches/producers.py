@@ -217,7 +217,7 @@ def _divide_rest(parts: Floats, rest: Floats, idle: Floats, *, first: Flags, mat
 
 
 def _made_between(start: Ints, end: Ints, fetches: Fetches, which: Ints, is_own: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """When the batch of each wait from `start` to `end` was begun and made; at its start where nothing tells."""
+    """When the batch of each wait from `start` to `end` was begun and made; at its start where it is not known."""
     matched = which >= 0
     first = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
     last = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)

@@ -35,7 +35,7 @@ class EmbeddingTable:
     rows: int
     width: int
     item_bytes: int
-    ids: int | None  # rows that a step takes at most, each as often as it is taken; None where nothing tells
+    ids: int | None  # rows that a step takes at most, each as often as it is taken; None where it is not known
     lookups: float  # that rows are taken, each of which makes a gradient
     backward_ns: float | None  # CPU time of making those; None where it was not measured
     is_sparse: bool  # its gradient

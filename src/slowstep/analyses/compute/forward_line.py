@@ -19,8 +19,8 @@ from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import FEWEST_TO_DIVIDE, Path, Stacks, in_module, inside, is_comprehension, is_library, shown
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.frameworks._known import code
-from slowstep.frameworks._words import Code
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 from slowstep.shares import MOSTLY
 from slowstep.timeline.timeline import Frame, RunningCall, Timeline
 
@@ -29,6 +29,7 @@ ONCE = 1.5
 # A recurrent layer is many operations, one after another; what a compiler has written may be a whole model.
 OF_SEVERAL = tuple(map(code, (Code.RECURRENT, Code.GRADIENTS, Code.GENERATED)))
 OPERATIONS = code(Code.OPERATIONS)
+FORWARD = named(Named.FORWARD)
 _Key = TypeVar("_Key")
 
 
@@ -114,7 +115,7 @@ class _Own:
     @property
     def modules(self) -> list[str]:
         """The library's modules below it, the outermost first."""
-        return [frame.function.rpartition(".")[0] for frame in self.below if frame.function.endswith(".forward")]
+        return [frame.function.rpartition(".")[0] for frame in self.below if FORWARD.search(frame.function)]
 
     @property
     def operation(self) -> str | None:

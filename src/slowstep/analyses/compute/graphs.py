@@ -43,7 +43,7 @@ class GraphGrowth:
     parameters: tuple[float, float] | None
     kept: tuple[float, float] | None
     # What a part of the step grows at least over the run while the same parameters get a gradient, ns.
-    beside_low_ns: float | None
+    same_parameters_low_ns: float | None
 
 
 def find_graphs(timeline: Timeline, trainer: Trainer, steps: Steps) -> Graphs:
@@ -63,7 +63,7 @@ def find_graph_growth(graphs: Graphs, part_ns: Floats) -> GraphGrowth | None:
     nodes, parameters, kept = (_halves(graphs, values, len(part_ns)) for values in (graphs.nodes, graphs.parameters, graphs.kept))
     if nodes is None:
         return None
-    return GraphGrowth(nodes=nodes, parameters=parameters, kept=kept, beside_low_ns=_growth_within_groups(graphs, part_ns))
+    return GraphGrowth(nodes=nodes, parameters=parameters, kept=kept, same_parameters_low_ns=_growth_within_groups(graphs, part_ns))
 
 
 def work_in_steps(graphs: Graphs, at: Ints, count: int) -> float | None:

@@ -15,13 +15,17 @@ import polars as pl
 
 from slowstep.analyses.compute.pass_work import looks_of_training
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import named
+from slowstep.frameworks._words import Named
 from slowstep.timeline.timeline import Timeline
 
 # A last batch of an epoch is smaller; where more passes than these differ from the usual one, its work is not that of a step.
 MOST_UNUSUAL = 0.1
+# What graphs call an operation, by the last name of a layer or function that is this one alone.
+_KINDS = {"convolution": named(Named.CONVOLVES), "matrices": named(Named.MULTIPLIES), "attention": named(Named.ATTENDS)}
 
 
-class Untold(Enum):
+class WhyUnknown(Enum):
     """Why it is not known what operations compute."""
 
     NOT_LOOKED = "not-looked"
@@ -65,21 +69,26 @@ class PassProducts:
         return None if self.unknown or None in each else sum(products or 0 for products in each)
 
 
-def find_products(timeline: Timeline, trainer: Trainer, calls_python: bool | None) -> PassProducts | Untold:
+def kind_of(name: str) -> str | None:
+    """The kind of operation that a layer or function is, by its last name, as graphs call it (`Multiplying.kind`); None for any other."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), None)
+
+
+def find_products(timeline: Timeline, trainer: Trainer, calls_python: bool | None) -> PassProducts | WhyUnknown:
     """Of the size that nearly all passes have; `calls_python`: whether autograd's engine does, None where that is not known."""
     looks, graphs, work = (looks_of_training(timeline, trainer, name) for name in ("graph_products", "graphs", "graph_work"))
     if looks.is_empty():
-        return Untold.NOT_LOOKED
+        return WhyUnknown.NOT_LOOKED
     if (trainer.facts.world_size or 1) > 1:
-        return Untold.RANKS
+        return WhyUnknown.RANKS
     if calls_python is not False:
-        return Untold.CALLS_PYTHON
+        return WhyUnknown.CALLS_PYTHON
     times = _usual_times(graphs)
     passes = _passes(looks.filter(pl.col("time_ns").is_in(list(times))))
     if not times or len({frozenset(each) for each in passes}) > 1:
-        return Untold.PASSES_DIFFER
+        return WhyUnknown.PASSES_DIFFER
     if not passes:
-        return Untold.NOT_LOOKED
+        return WhyUnknown.NOT_LOOKED
     unknown = work.filter(pl.col("time_ns").is_in(list(times)))["unknown"].to_list()
     return PassProducts(
         operations=tuple(_operation(key, passes) for key in sorted(passes[0], key=str)),

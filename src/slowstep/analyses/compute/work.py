@@ -19,6 +19,7 @@ from slowstep.analyses.python.outside_model import OutsideModel, find_outside_mo
 from slowstep.analyses.python.timed_bodies import find_lengthened
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.record.device.accelerators import are_hidden
 from slowstep.record.timing import modes
 from slowstep.timeline.timeline import Timeline
 
@@ -38,7 +39,7 @@ class Work:
     """Facts about the training's own work. None is unknown."""
 
     loop: HotLoop | None
-    beside: OutsideModel | None
+    outside_model: OutsideModel | None
     bodies_timed: int
     untimed: Untimed | None  # where calls in bodies could not be timed
     forward_line: ForwardLine | None
@@ -47,7 +48,7 @@ class Work:
     modes: dict[DebugMode, float]  # what was on, and in which share of the looks; empty where none was
     looks: int
     accelerators: dict[str, int] | None  # that the process could open, by make
-    accelerator_built: bool | None  # whether the installed torch can use any
+    accelerator_built: bool | None  # whether the installed framework can use any
     accelerators_hidden: bool  # by an environment variable: on purpose
     anomaly: AnomalyCost | None = None  # where anomaly detection was on, and stacks tell
 
@@ -66,7 +67,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     on = _modes(looks, steps)
     return Work(
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
-        beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
+        outside_model=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         untimed=find_untimed(timeline, trainer, steps, stacks),
         forward_line=find_forward_line(timeline, trainer, forward),
@@ -77,7 +78,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         anomaly=find_anomaly_cost(timeline, trainer, steps, stacks) if DebugMode.ANOMALY in on else None,
         accelerators=facts.get("accelerators"),
         accelerator_built=facts.get("accelerator_built"),
-        accelerators_hidden=_hidden(notes.get("env") or {}),
+        accelerators_hidden=are_hidden(notes.get("env") or {}),
     )
 
 
@@ -92,7 +93,3 @@ def _modes(looks: pl.DataFrame, steps: Steps) -> dict[DebugMode, float]:
         if looked.any() and (share := float(((on & mode.value) != 0)[looked].mean())):
             found[mode] = share
     return found
-
-
-def _hidden(env: dict[str, Any]) -> bool:
-    return any(str(env[name]).strip() in ("", "-1") for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in env)

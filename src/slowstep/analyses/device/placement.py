@@ -13,10 +13,12 @@ from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.tables import PLACEMENT
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.steps.step_lookup import in_window, slices
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.timeline import Timeline
 
 # What only sends; it has a table of its own.
-COMMUNICATION = r"^(c10d|_c10d_functional|record_param_comms|(n|r)ccl:)|::(multimem_)?all_reduce"
+COMMUNICATION = rf"^(n|r)ccl:|::(multimem_)?all_reduce|{events(Event.COLLECTIVE)}"
 
 
 def find_placement(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:

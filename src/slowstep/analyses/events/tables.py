@@ -252,10 +252,10 @@ COMPILATIONS = Table(
 )
 NAMED_WORK = Table(
     name="named_work",
-    row="One row per step and name of what somebody has named beside the model (a validation, a callback) and the device computed for.",
+    row="One row per step and name of what somebody has named outside the model (a validation, a callback) and the device computed for.",
     columns=(
         STEP,
-        column("stage", pl.String, "stage that the name tells: output or store"),
+        column("stage", pl.String, "stage that the name implies: output or store"),
         KIND,
         NAME,
         PLACE,

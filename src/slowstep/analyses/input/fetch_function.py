@@ -56,7 +56,7 @@ def dominant_of_collate(tree: CallTree, loader: Loader | None) -> TimedFunction 
 def dominant_of_loaders(tree: CallTree, loaders: Sequence[MadeByLoader]) -> TimedFunction | None:
     """The deepest function of the user's that holds most of making samples, by the time that each loader takes for its batches.
 
-    By timed batches alone where there is one loader, or that one's data set which takes most of it is not told from the others'.
+    By timed batches alone where there is one loader, or that one's data set which takes most of it is not distinguished from the others'.
     """
     slowest = max(loaders, key=_whole, default=None)
     item = None if slowest is None or len(loaders) < 2 else _item_of(tree, slowest, loaders)

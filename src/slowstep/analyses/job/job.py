@@ -29,7 +29,7 @@ class Rank:
     path: Path  # the folder of the recording, or the file of the trace
     steps: int  # that were recorded
     process: int | None = None  # its index in the tables of a recording
-    is_told: bool = True  # whether what it left, or the name of that, tells its number
+    has_own_number: bool = True  # whether what it left, or the name of that, gives its number
     is_one_of_several: bool = False  # whether its file holds other ranks, too
 
 

@@ -46,7 +46,7 @@ def _preferred(process: Sequence[TracedRank]) -> Preferred:
 
 def _of_one_process(one: TracedRank, other: TracedRank) -> bool:
     """Ranks on two hosts may have one pid, but they are profiled at the same time and in the same steps, and have other names."""
-    same = (one.is_told, one.number, one.pid) == (other.is_told, other.number, other.pid)
+    same = (one.has_own_number, one.number, one.pid) == (other.has_own_number, other.number, other.pid)
     if not same or not one.pid or not _one_after_the_other(one, other):
         return False
     names = [(_worker(rank), rank.facts.host) for rank in (one, other)]

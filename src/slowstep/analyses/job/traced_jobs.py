@@ -18,7 +18,7 @@ from slowstep.health import Health, HealthKind
 CLOCKS_OF_RANKS_DIFFER: Final = HealthKind(
     "clocks-of-ranks-differ",
     "notice",
-    "by their clocks these traces begin {ns:duration} apart; they tell different ranks of {size} and mark the same steps, and are taken "
+    "by their clocks these traces begin {ns:duration} apart; they name different ranks of {size} and mark the same steps, and are taken "
     "for one job whose machines' clocks differ: if they are from two runs, analyze one of them alone",
 )
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.
@@ -47,12 +47,12 @@ def number_ranks(ranks: Sequence[TracedRank]) -> tuple[dict[int, TracedRank], li
     What does not tell its rank gets the lowest numbers that no other trace has, in the order of reading.
     """
     told: dict[int, list[TracedRank]] = {}
-    for one in sorted((rank for rank in ranks if rank.is_told), key=lambda rank: -rank.facts.events):
+    for one in sorted((rank for rank in ranks if rank.has_own_number), key=lambda rank: -rank.facts.events):
         told.setdefault(one.number, []).append(one)
     numbered = {number: first for number, (first, *_) in told.items()}
     doubles = [Preferred(one=first, others=tuple(others)) for first, *others in told.values() if others]
     free = (number for number in itertools.count() if number not in numbered)
-    for one in [rank for rank in ranks if not rank.is_told]:
+    for one in [rank for rank in ranks if not rank.has_own_number]:
         number = next(free)
         numbered[number] = replace(one, number=number, rank=number)
     return numbered, doubles
@@ -81,7 +81,7 @@ def _completed(groups: list[list[TracedRank]]) -> list[list[TracedRank]]:
     for group in groups:
         alike = {(rank.facts.world_size or 0, rank.marked) for rank in group}
         size, marked = next(iter(alike))
-        if len(alike) == 1 and size > 1 and marked and all(rank.is_told for rank in group):
+        if len(alike) == 1 and size > 1 and marked and all(rank.has_own_number for rank in group):
             sizes.setdefault((size, marked), []).append(group)
     for alike_groups in sizes.values():
         joined = list(itertools.chain.from_iterable(alike_groups))
@@ -98,6 +98,6 @@ def _belong_together(one: TracedRank, other: TracedRank) -> bool:
         return False
     if a.clock_ns is not None and b.clock_ns is not None:
         return max(a.clock_ns[0], b.clock_ns[0]) - min(a.clock_ns[1], b.clock_ns[1]) <= APART_NS
-    if one.is_told and other.is_told:
+    if one.has_own_number and other.has_own_number:
         return True
     return a.format == b.format and one.steps == other.steps

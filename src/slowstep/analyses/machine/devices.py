@@ -47,7 +47,7 @@ class DeviceUse:
 
 
 def find_devices(timeline: Timeline, window: Window) -> tuple[DeviceUse, ...]:
-    """The devices on which processes of the training were seen; the only device where processes could not be told apart."""
+    """The devices on which processes of the training were seen; the only device where processes could not be distinguished."""
     readings = window.readings(timeline.table("device_readings"))
     mine = readings.filter(pl.col("own_processes") > 0)["device"].unique().sort().to_list()
     present = readings["device"].unique().to_list()

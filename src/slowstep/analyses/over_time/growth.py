@@ -17,6 +17,8 @@ from slowstep.analyses.python.loop import LoopCall, called_from_loop
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend, find_trend
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import MODELS, Part, PartKind
 from slowstep.stages import RESULT_STAGES
 
@@ -27,7 +29,8 @@ WRITING = 0.3
 # Standard library and packages that turn objects into what files hold, or write them: encoding a growing list is where the time goes.
 FILE_WRITERS = re.compile(
     r"[/\\](json|pickle|csv|shelve|pathlib|shutil|logging|gzip|zipfile|yaml|tensorboardX?)([/\\]\w+)*\.py$"
-    r"|[/\\]matplotlib[/\\]backends[/\\]|[/\\]numpy[/\\]lib[/\\](_)?npyio|[/\\]pandas[/\\]io[/\\]|[/\\]PIL[/\\]|[/\\]torch[/\\]serialization"
+    r"|[/\\]matplotlib[/\\]backends[/\\]|[/\\]numpy[/\\]lib[/\\](_)?npyio|[/\\]pandas[/\\]io[/\\]|[/\\]PIL[/\\]"
+    rf"|{code(Code.WRITES).pattern}"
 )
 
 

@@ -20,7 +20,7 @@ from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.growth import PartGrowth, find_growth
 from slowstep.analyses.over_time.periods import HIT_SHARE, find_periods
 from slowstep.analyses.over_time.startup import Startup, find_startup
-from slowstep.analyses.over_time.validations import Validations, find_beside_loader, find_validations
+from slowstep.analyses.over_time.validations import Validations, find_fed_validations, find_validations
 from slowstep.analyses.over_time.written import WrittenBytes, find_written
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.step_lookup import first_of_runs
@@ -143,7 +143,7 @@ def _validations(
     if trainer.waits.is_empty():
         found = find_validations(trainer, steps, stacks)
     else:
-        found = find_beside_loader(trainer, steps, validation.count, validation.every_steps)
+        found = find_fed_validations(trainer, steps, validation.count, validation.every_steps)
     return replace(found, batches=find_validation_batches(timeline, trainer, steps, stacks, float(validation.ns.sum())))
 
 

@@ -10,9 +10,11 @@ import polars as pl
 
 from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, divide_startup
 from slowstep.analyses.python.functions import read_stacks
+from slowstep.analyses.python.span_names import names_of
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import DEFAULT
-from slowstep.stages import COMPILATION, COMPILING
+from slowstep.parts import PartKind
+from slowstep.stages import COMPILATION
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -114,7 +116,7 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
     validation = _validating(trainer, begin, end)
     loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
-    compiled = _covered(trainer.spans.filter(pl.col("name") == COMPILING), begin, end)
+    compiled = _covered(trainer.spans.filter(pl.col("name").is_in(names_of(PartKind.COMPILING))), begin, end)
     functions = _covered(trainer.spans.filter(pl.col("name").str.starts_with(COMPILATION)), begin, end)
     known = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiled), (COMPILES, functions))
     named = (*known, (FIRST_STEP, max(end - begin - sum(ns for _, ns in known), 0)))

@@ -41,7 +41,7 @@ def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validati
     )
 
 
-def find_beside_loader(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
+def find_fed_validations(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
     """Of a training that a loader feeds, by the batches of `count` validations in the window, one in so many steps."""
     low, high = steps.bounds_ns
     in_window = (GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from slowstep.analyses.python.functions import LIBRARY
-from slowstep.frameworks._known import named
-from slowstep.frameworks._words import Named
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 
 # Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars. Paths begin at the package.
 LOGGING = re.compile(
@@ -23,8 +23,8 @@ LOGGING = re.compile(
 TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writerow|writerows)' of '_csv")
 # Libraries that judge results, or their parts that do (distances of samples are for clusters and neighbours), and what reads results back.
 JUDGING = re.compile(
-    r"^(torchmetrics|torcheval|evaluate|seqeval|sacrebleu|rouge_score|pycocotools|skimage[/\\]metrics"
-    r"|sklearn[/\\]metrics(?![/\\]_?pairwise))[/\\]"
+    r"^(evaluate|seqeval|sacrebleu|rouge_score|pycocotools|skimage[/\\]metrics|sklearn[/\\]metrics(?![/\\]_?pairwise))[/\\]"
+    rf"|{code(Code.METRICS).pattern}"
 )
 READING_BACK = re.compile(rf"{named(Named.READS_BACK).pattern}|'(item|tolist|numpy|cpu)' of 'numpy")
 # Libraries of arrays judge results only in functions of the user's that are named so: they cluster, draw and count as well.

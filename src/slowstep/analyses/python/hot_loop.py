@@ -1,6 +1,6 @@
 """A function of the user's inside the step's body whose time goes into running Python, line by line.
 
-Which function holds time is timed in a few bodies; that it is a loop and no long operation is told by how often its lines ran in one.
+Which function holds time is timed in a few bodies; that it is a loop and no long operation is known by how often its lines ran in one.
 """
 
 from __future__ import annotations

@@ -16,9 +16,11 @@ from slowstep.analyses.python.calls import CallTree, Key, TimedFunction
 from slowstep.analyses.python.gap_calls import BUILT_IN
 from slowstep.analyses.python.hot_loop import LONGEST_NS, SHORTEST_NS
 from slowstep.analyses.python.often_lines import OFTEN, share_of_often
+from slowstep.frameworks._known import named
+from slowstep.frameworks._words import Named
 from slowstep.timeline.timeline import Timeline
 
-PUTS_TOGETHER = re.compile(r"\b(tensor|as_tensor|stack|cat|array|asarray|concatenate)$")
+PUTS_TOGETHER = re.compile(rf"\b(array|asarray|stack|concatenate)$|{named(Named.PUTS_TOGETHER).pattern}")
 
 
 def find_python_share(timeline: Timeline, process: int, tree: CallTree, root: Key) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep import stages
+from slowstep.frameworks._known import spans
 from slowstep.parts import CodePlace, Part, PartKind
 
 # What follows is the framework's or the user's own name.
@@ -20,11 +21,11 @@ _PREFIXES: Final = {
 # Whoever calls a span of theirs so means the same.
 _WHOLE: Final = {
     stages.VALIDATION: PartKind.VALIDATION,
-    stages.COMPILING: PartKind.COMPILING,
     stages.LOADER_START: PartKind.LOADER_START,
     "forward": PartKind.FORWARD,
     "backward": PartKind.BACKWARD,
     "optimizer": PartKind.OPTIMIZER,
+    **spans(),
 }
 
 
@@ -36,6 +37,11 @@ def named_part(stage: str, name: str | None, place: CodePlace | None) -> Part:
     if name is None or prefix is None:
         return Part(stage, PartKind.COLLECTIVE if stage == "gradient_sharing" else PartKind.SPAN, name or "span", place)
     return Part(stage, _PREFIXES[prefix], name.removeprefix(prefix), place)
+
+
+def names_of(kind: PartKind) -> list[str]:
+    """What spans of a kind are called that have no name of their own."""
+    return [name for name, each in _WHOLE.items() if each is kind]
 
 
 def names_kind(name: str, kind: PartKind) -> bool:

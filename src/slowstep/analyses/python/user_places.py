@@ -15,6 +15,7 @@ import polars as pl
 
 from slowstep.analyses.events.places import place_text
 from slowstep.analyses.python.functions import LIBRARY
+from slowstep.frameworks._known import packages
 from slowstep.parts import CodePlace, PartKind
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
@@ -24,13 +25,13 @@ FRAME: Final = re.compile(
 MODULE: Final = "<module>"
 _SEPARATOR: Final = r"[/\\]"
 # PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
-PACKAGES: Final = re.compile(
-    r"(accelerate|apex|colossalai|composer|datasets|deepspeed|diffusers|fairscale|fbgemm_gpu|fire|flash_attn|"
-    r"flashinfer|flax|fsspec|hydra|ignite|IPython|ipykernel|jax|jaxlib|keras|lightning|lightning_fabric|"
-    r"lightning_utilities|numba|numpy|omegaconf|optax|optree|pandas|peft|PIL|pytorch_lightning|safetensors|scipy|"
-    r"sklearn|tensorboard|tensorboardX|tensorflow|timm|tokenizers|torch|torchaudio|torchdata|torchmetrics|torchrec|"
-    r"torchtext|torchvision|tqdm|transformer_engine|transformers|triton|trl|vllm|wandb|xformers)"
+_OF_ANY: Final = frozenset(
+    {
+        *("fire", "fsspec", "hydra", "IPython", "ipykernel", "numba", "numpy", "omegaconf", "optree", "pandas", "PIL", "scipy", "sklearn"),
+        *("tensorboard", "tensorboardX", "tqdm", "wandb"),
+    }
 )
+PACKAGES: Final = _OF_ANY | packages()
 
 
 def user_place(frame: str) -> str | None:
@@ -46,7 +47,7 @@ def _own_place(frame: str) -> CodePlace | None:
     if found is None or LIBRARY.search(found["file"]):
         return None
     top = re.split(_SEPARATOR, found["file"], maxsplit=1)[0].removesuffix(".py")
-    if PACKAGES.fullmatch(top) or top in sys.stdlib_module_names:
+    if top in PACKAGES or top in sys.stdlib_module_names:
         return None
     # A module runs all along: its line is where it stood when the profiler was started.
     if found["function"] == MODULE:

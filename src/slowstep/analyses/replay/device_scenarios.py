@@ -36,7 +36,7 @@ def single_precision(scene: Scene) -> Changed | str | None:
 
 def _unknown_kernels(scene: Scene) -> str | None:
     known = scene.events.filter(pl.col("eligible").is_not_null())
-    return None if known.height else "the trace does not tell which kernels could use Tensor Cores"
+    return None if known.height else "the trace does not show which kernels could use Tensor Cores"
 
 
 def _faster(scene: Scene, condition: pl.Expr, factor: Assumed) -> Changed | None:
@@ -95,10 +95,10 @@ def copies_pinned(scene: Scene) -> Changed | str | None:
     pageable = scene.where(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable"))
     if not pageable.any():
         known = scene.events.filter(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable").is_null()).height
-        return "the trace does not tell pageable from pinned copies" if known else None
+        return "the trace does not distinguish pageable from pinned copies" if known else None
     size, to_device = scene.column("bytes"), pageable & scene.where(pl.col("kind") == "h2d")
     if np.isnan(size[pageable]).any():
-        return "the trace does not tell the copies' bytes"
+        return "the trace does not have the copies' bytes"
     speed, edits = assumed.link_gb_per_s(scene.trace.device), []
     for gb_per_s in (speed.expected, speed.optimistic, speed.pessimistic):
         edit = scene.edit()
@@ -228,7 +228,7 @@ def collectives_merged(scene: Scene) -> Changed | str | None:
     size = scene.column("bytes")
     shared = scene.where(pl.col("collective"))
     if shared.any() and np.isnan(size[shared]).all():
-        return "the trace does not tell the collectives' bytes"
+        return "the trace does not have the collectives' bytes"
     small = shared & (size < assumed.SMALL_COLLECTIVE_BYTES)
     count = int(small.sum())
     durations = scene.graph.duration[small]

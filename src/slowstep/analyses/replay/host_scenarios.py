@@ -156,7 +156,7 @@ def host_operations_on_device(scene: Scene) -> Changed | str | None:
     """Operators that computed on the host only have to be launched; those inside an input wait are the loader's."""
     outermost = scene.host_operators
     if outermost is None:
-        return "the trace does not tell which operators ran on the host"
+        return "the trace does not show which operators ran on the host"
     if not len(outermost.start):
         return None
     in_waits = Intervals.union(pl.concat([_frame(outermost), _frame(scene.loader)]))

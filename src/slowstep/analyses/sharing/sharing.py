@@ -77,7 +77,7 @@ def concurrent_trainings(timeline: Timeline, process: int, start_ns: int, end_ns
     return max(beside, local or 1)
 
 
-def load_beside_launchers(timeline: Timeline, load: Load) -> Load:
+def load_among_launchers(timeline: Timeline, load: Load) -> Load:
     """Of several launchers, others may run on this machine: what their ranks use is not known to be foreign."""
     return replace(load, foreign_cores=None) if (timeline.run.launchers or 1) > 1 else load
 

@@ -50,7 +50,7 @@ class Trainer:
     input_code: InputCode = NONE_RECORDED  # what makes what the training's loaders read
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
-    models: int = 1  # that its updates change, one after the other or in turns: too many, or with too few steps each, to be told apart
+    models: int = 1  # that its updates change, one after the other or in turns: too many, or with too few steps each, to be distinguished
     samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
     joins_batches: bool = False  # what a step trains on is made of several batches that a loader gave for it

@@ -94,7 +94,7 @@ def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
 def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
     """What is said where something of the recording was lost; None where nothing was."""
     if lost := sorted((row for row in health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
-        # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
+        # What was not called cannot be distinguished from what was not kept, nor whether the command ended before or after it.
         what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
         return " ".join(filter(None, (f"{what}: {sentence(lost[0].remedy).rstrip('.')}.", _failure(run, ""))))
     return None

@@ -37,7 +37,7 @@ CaptureOption = Annotated[
     str | None,
     typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."),
 ]
-StatusOption = Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")]
+StatusOption = Annotated[bool, typer.Option("--status", help="Write the progress to standard error.")]
 NoTitleOption = Annotated[
     bool, typer.Option("--no-title", help=f"Leave the terminal's title alone, as {ENV_NO_TITLE}=1 does for every run.")
 ]

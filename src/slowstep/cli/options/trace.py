@@ -24,7 +24,7 @@ BatchSizeOption = Annotated[
         "--batch-size",
         metavar="N",
         parser=whole_number("--batch-size", least=1),
-        help="Samples in a step of the trace, where it does not tell them.",
+        help="Samples in a step of the trace, where the trace does not say.",
     ),
 ]
 MemoryOption = Annotated[

@@ -229,6 +229,6 @@ def longer_after(spared: SparedAfterPauses | None) -> tuple[Evidence, ...]:
     if spared is None or not spared.high.any():
         return ()
     low, high = (spared.each_ns(ns) / 1e6 for ns in (spared.low, spared.high))
-    known = "as in other trainings" if spared.compared is None else f"by {format_count(spared.compared, 'step')} beside their neighbours"
+    known = "as in other trainings" if spared.compared is None else f"by {format_count(spared.compared, 'step')} above their neighbours"
     value, where = spared.each_ns(spared.expected) / 1e6, f"{low:.1f} to {high:.1f}, {known}"
     return (Evidence(name="the step after it is longer by", value=value, unit="ms", where=where),)

@@ -21,7 +21,7 @@ GROWS_WITH_PARAMETERS = Wording(
     "grows-with-parameters", "{grows} with the model, of which {times:times} as many parameters get a gradient at the end"
 )
 GROWS_BESIDE_PARAMETERS = Wording(
-    "grows-beside-parameters", "{grows}, and beside that while these stay the same; see what is kept from step to step"
+    "grows-beside-parameters", "{grows}, and also while these stay the same; see what is kept from step to step"
 )
 GROWS_BY_OPERATIONS = Wording(
     "grows-by-operations",
@@ -71,7 +71,7 @@ def _by_parameters(m: Measurements, graph: GraphGrowth, grows: Reason, rule: str
         return None
     first, last = graph.parameters
     more = GROWS_WITH_PARAMETERS(grows=grows, times=last / first) if first else grows
-    trend, beside = m.over_time.trend, graph.beside_low_ns
+    trend, beside = m.over_time.trend, graph.same_parameters_low_ns
     if trend is not None and beside is not None and beside >= GROWN_BY * trend.first:
         return NotJudged(rule=rule, reason=GROWS_BESIDE_PARAMETERS(grows=more))
     return NotJudged(rule=rule, reason=more, advisory=True)

@@ -33,7 +33,7 @@ class InBoth:
 
 def in_both(m: Measurements, part: Part, own: Floats, spread: TimeSpread) -> InBoth | None:
     """None where the function of a `part` of gaps, which takes `own` per step there, known to `spread`, was not seen in bodies."""
-    beside = m.compute.work.beside
+    beside = m.compute.work.outside_model
     if beside is None or (beside.name, place_of(m, beside)) != (part.name, part.place) or part.kind is not PartKind.FUNCTION:
         return None
     body = body_rest(m)

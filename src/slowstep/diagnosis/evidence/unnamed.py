@@ -76,7 +76,7 @@ def _queued(m: Measurements) -> float:
 def where_unnamed(m: Measurements) -> str:
     """What runs in unattributed time, as far as that is known: when it does, and after which line of the script."""
     if not m.trainer.is_fed:
-        return "what runs beside forward, backward and update and could not be named"
+        return "what runs apart from forward, backward and update and could not be named"
     way = m.trainer.way_to_update
     # A framework's own loop calls its update where no line of the script says when.
     after = f" in {shown(way[-1].file, m.trainer.facts.script)}:{way[-1].line}" if way and not is_library(way[-1]) else ""

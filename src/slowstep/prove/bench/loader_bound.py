@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from slowstep.prove.bench.loader_curve import beside_others, gain_without_workers
+from slowstep.prove.bench.loader_curve import compared_with_others, gain_without_workers
 from slowstep.prove.bench.loader_speed import Point, page_cache
 from slowstep.prove.bench.loader_stages import READING, BuiltinCalls
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, ratio
@@ -215,7 +215,7 @@ def _waiting(shares: _Shares) -> Reason | None:
 
 
 def _more_workers(point: Point, shares: _Shares, cores: float, points: Sequence[Point]) -> Reason:
-    is_full, measured = shares.cores is not None and shares.cores >= BUSY * cores, beside_others(point, points)
+    is_full, measured = shares.cores is not None and shares.cores >= BUSY * cores, compared_with_others(point, points)
     # What the curve measured goes before what busy cores let one expect.
     if measured is not None and measured.is_faster:
         return (BUT_FASTER if is_full else AND_FASTER)(others=measured.said)

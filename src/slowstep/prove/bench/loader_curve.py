@@ -25,7 +25,7 @@ class Others:
     said: Reason
 
 
-def beside_others(point: Point, points: Sequence[Point]) -> Others | None:
+def compared_with_others(point: Point, points: Sequence[Point]) -> Others | None:
     """None where no larger number was measured and no smaller one is faster."""
     rates = _rates(points)
     own = rates.get(point.workers)

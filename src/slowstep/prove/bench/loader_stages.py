@@ -111,7 +111,7 @@ def _own_rows(rows: NDArray[np.float64], calls: BuiltinCalls | None) -> list[Sam
     decode = calls.whole((DECODING,)) if calls else 0.0
     unseen = max(_own_blocked_ms(rows) - (calls.of(BASE, READING) if calls else 0.0), 0.0)
     if read + decode + unseen < 0.01 * own.ms:
-        return [replace(own, note="read and decode not told apart")]
+        return [replace(own, note="read and decode not distinguished")]
     inside = 0.0 if calls is None else calls.of(BASE, (*READING, DECODING))
     kept = max(own.ms - inside - unseen, 0.0)
     names = calls.top if calls else {}

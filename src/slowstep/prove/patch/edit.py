@@ -55,7 +55,7 @@ def edited(source: ScriptSource, call: ast.Call, changes: Mapping[str, PlainValu
 
 
 def _given(call: ast.Call, name: str, takes: Sequence[str], *, takes_any: bool) -> ast.expr | None:
-    """What is given for a parameter; None where nothing is. Raises NoPatch where that cannot be told."""
+    """What is given for a parameter; None where nothing is. Raises NoPatch where that is not known."""
     found = next((each.value for each in call.keywords if each.arg == name), None)
     if found is not None:
         return found

@@ -35,7 +35,7 @@ def _is_of(called: ast.expr, names: Collection[str], tree: ast.Module) -> bool:
 
 
 def _last_name(called: ast.expr, tree: ast.Module) -> str | None:
-    """What a class is called where it is defined, by the names that the file gives it; None where that cannot be told."""
+    """What a class is called where it is defined, by the names that the file gives it; None where that is not known."""
     for _ in range(_MOST_NAMES):
         if isinstance(called, ast.Attribute):
             return called.attr

@@ -41,7 +41,7 @@ def open_unprotected(folder: str, cwd: str) -> Opened:
     )
 
 
-OTHER_EFFECTS: Final = "What the script does beside files is as always: it may use the network, databases, queues and accelerators."
+OTHER_EFFECTS: Final = "Apart from files, what the script does is as always: it may use the network, databases, queues and accelerators."
 # Trackers that would send something, and what stops them. Who has switched W&B off wants it off.
 _WANDB: Final = "WANDB_MODE"
 _WANDB_HARMLESS: Final = frozenset(("offline", "disabled", "dryrun"))

@@ -68,7 +68,7 @@ class ArmFigures(Protocol):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
     """What is known of one lever: its verdict, the interval that it was drawn from, and from which factor on a gain would be seen, infinity
-    where that is not told: in few rounds. `may_refute`: there are enough of them to say that it gains too little.
+    where that is not known: in few rounds. `may_refute`: there are enough of them to say that it gains too little.
     """
 
     verdict: GainVerdict

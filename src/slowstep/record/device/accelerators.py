@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import Final
 
 _NODES: Final = {"nvidia": ("/dev", re.compile(r"nvidia\d+$")), "amd": ("/dev/dri", re.compile(r"renderD\d+$"))}
+
+# By these a user hides them from the runtimes of both makes.
+_HIDING: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def accelerators() -> dict[str, int]:
@@ -16,6 +20,11 @@ def accelerators() -> dict[str, int]:
         # Without the compute driver a render node is a display.
         found["amd"] = 0
     return {make: count for make, count in found.items() if count}
+
+
+def are_hidden(environment: Mapping[str, object]) -> bool:
+    """Whether these environment variables let a process see no accelerator at all."""
+    return any(str(environment[name]).strip() in ("", "-1") for name in _HIDING if name in environment)
 
 
 def _paths(folder: str, name: re.Pattern[str]) -> list[str]:

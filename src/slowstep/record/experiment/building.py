@@ -1,6 +1,6 @@
 """Levers that act where the script builds its loader: in a sandboxed run, since nothing of it can be undone.
 
-Where a loader is built is told by the lines of all calls that led there: a run of the same script builds the loader of its validation
+Where a loader is built is known by the lines of all calls that led there: a run of the same script builds the loader of its validation
 elsewhere, and a loader for each epoch at the same place.
 """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
     from slowstep.record.recorder import Recorder
 
-UNKNOWN: Final = "calls return before their work is done, and nothing tells when it is: blocks of such steps cannot be compared"
+UNKNOWN: Final = "calls return before their work is done, and nothing shows when it is: blocks of such steps cannot be compared"
 # What is compared with another run's has one block without end (prove/whole_run.py): its steps are as the host makes them.
 _LONGEST: Final = 100_000
 

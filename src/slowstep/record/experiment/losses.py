@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 NO_INPUT: Final = -1
-# Of a batch so many numbers of so many tensors are looked at, evenly spread: enough to tell two batches apart.
+# Of a batch so many numbers of so many tensors are looked at, evenly spread: enough to distinguish two batches.
 _NUMBERS: Final = 64
 _TENSORS: Final = 4
 _DEEPEST: Final = 4

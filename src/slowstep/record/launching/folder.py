@@ -88,7 +88,7 @@ def is_recording(folder: str) -> bool:
 
 
 def holds_nothing(folder: str) -> bool:
-    """Whether no process has recorded anything into a recording, and none can any more: False where that cannot be told."""
+    """Whether no process has recorded anything into a recording, and none can any more: False where that is not known."""
     try:
         with os.scandir(folder) as entries:
             return not any(entry.is_dir() or _is_of_a_process(entry.name) for entry in entries)

@@ -30,7 +30,7 @@ class GroupProbe:
         self._start()
 
     def has_also(self, number: int) -> bool:
-        """Whether the probe was sent the signal too; False where that cannot be told."""
+        """Whether the probe was sent the signal too; False where that is not known."""
         time.sleep(_SETTLE_S)
         also = self._pid is not None and bool(_pending(self._pid) >> (number - 1) & 1)
         if also:

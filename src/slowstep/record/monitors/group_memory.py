@@ -1,4 +1,4 @@
-"""Memory of the control group against its limit. File pages that can be dropped count as used there, so they are told apart."""
+"""Memory of the control group against its limit. File pages that can be dropped count as used there, so they are distinguished."""
 
 from __future__ import annotations
 

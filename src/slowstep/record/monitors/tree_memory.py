@@ -1,7 +1,7 @@
 """Memory of the user's command: what its processes hold, and their page faults.
 
 Resident memory holds pages of files that were mapped and read: a dataset that is read through a map makes it grow, and costs nothing when
-memory is short. Those pages are told apart from what a process has written itself.
+memory is short. Those pages are distinguished from what a process has written itself.
 """
 
 from __future__ import annotations

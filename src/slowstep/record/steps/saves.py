@@ -73,7 +73,7 @@ def _position(target: Any) -> int:
 
 
 def _written(target: Any, begin: int) -> int:
-    """Bytes that were written to a path or a plain file; -1 where that cannot be told."""
+    """Bytes that were written to a path or a plain file; -1 where that is not known."""
     if isinstance(target, (str, bytes, os.PathLike)):
         try:
             return os.stat(target).st_size

@@ -101,7 +101,7 @@ class StepCalls:
             return False
         if self._turns is not None and not self._turns.updated(me):
             return self._turns.is_asking
-        # In a loop that is not fed what is after the update and what makes the next input are one gap, told apart by its lines.
+        # In a loop that is not fed what is after the update and what makes the next input are one gap, distinguished by its lines.
         gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns) or self._wants_lines()
         if (gap or body) and self._may_time(only_calls_of_a_gap=gap and self._are_calls_timed(me) and not self._wants_gap_counts(me)):
             self._thread, self._waits, me.when_received = me.thread, me.waits, self._received
@@ -114,7 +114,7 @@ class StepCalls:
     def _may_time(self, *, only_calls_of_a_gap: bool) -> bool:
         """Whether that can be done now; what forbids it is noted once: what was never timed is not known to be nothing."""
         # Compiled code does not notice the profiler, which is in C, but what counts lines: a function in Python runs at each of them. And
-        # without lines the calls in a body say little: a loop in Python is not told from an operation.
+        # without lines the calls in a body say little: a loop in Python is not distinguished from an operation.
         is_withheld = self._framework.has_compiled() and not only_calls_of_a_gap
         why = UNTIMED_COMPILED if is_withheld else UNTIMED_THREADS if mixes_threads() else None
         if why is not None and why not in self._withheld:

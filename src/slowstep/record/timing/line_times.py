@@ -3,7 +3,7 @@
 Stacks cannot tell that of short lines: code that holds the GIL is not sampled, and what gives it away next is sampled in its
 place. Nor can timed calls: a call is not known to be above the forward or below the update. So in a few gaps the loop's own lines are
 timed, and what they call is counted. Tracing makes Python code three to six times as slow on 3.11, and timing the calls in other gaps
-(call_times.py) less: how long it takes otherwise is told by both together (analyses/after_update/timed_lines.py).
+(call_times.py) less: how long it takes otherwise is known by both together (analyses/after_update/timed_lines.py).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ _DOUBTS: Final[dict[str, HealthKind]] = {
     "graphs": HealthKind(
         "graphs-traced-whole",
         "notice",
-        "kernels inside these CUDA graphs are not told apart; record with --cuda-graph-trace=node",
+        "kernels inside these CUDA graphs are not distinguished; record with --cuda-graph-trace=node",
     ),
 }
 

@@ -92,7 +92,7 @@ def _as_they_are(notes: NoteLines) -> dict[str, Any]:
 
 
 def _operations(notes: NoteLines) -> dict[str, CallOperations]:
-    """Of each framework that has traced one function that trains; where there are several nobody tells which one a step is a call of."""
+    """Of each framework that has traced one function that trains; where there are several nothing shows which one a step is a call of."""
     traced: dict[str, list[NoteLine]] = {}
     for note in notes.of("operations"):
         traced.setdefault(note["framework"], []).append(note)

@@ -116,7 +116,7 @@ def _without_whole(
     if lacks.cached:
         return _step(_run(asked, command), _REFUSED)
     other = "compute" if asked.what == "data" else "data"
-    return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
+    return _step(_bench(asked, other, command), "one half alone does not show what slows the training")
 
 
 def _after_whole(

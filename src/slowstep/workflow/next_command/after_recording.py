@@ -63,8 +63,8 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
     """The experiment that measures the fix, or tells what is open; None where none does."""
     if _can_be_proved(timeline, m, diagnosis):
         levers: tuple[str, ...] = ()
-    elif diagnosis.telling is not None and _can_run_again(timeline, m):
-        levers = ("--levers", diagnosis.telling)
+    elif diagnosis.deciding_levers is not None and _can_run_again(timeline, m):
+        levers = ("--levers", diagnosis.deciding_levers)
     else:
         return None
     # A script that is over before its gains are known is started again.

@@ -29,7 +29,7 @@ def after_session(
     `enough` are as many as are asked for. `is_alone` where no other ranks train with this one: a script of its own can then be tried by
     `slowstep prove`.
     """
-    first = diagnosis.change or _instead_of(diagnosis.telling, words, is_alone=is_alone)
+    first = diagnosis.change or _instead_of(diagnosis.deciding_levers, words, is_alone=is_alone)
     how = ["with that done"] if first is not None else []
     if steps < enough:
         how.append(f"{enough} steps or more")

@@ -22,7 +22,7 @@ PREFERRED_SHOWN: Final = 3
 REFUSED_SHOWN: Final = 3
 UNREADABLE_TRACES: Final = HealthKind("unreadable-traces", "data_loss", "{named}")
 DUPLICATE_TRACES: Final = HealthKind(
-    "duplicate-traces", "notice", "packed copies of traces that lie beside them, which are one trace and were read once: {named}"
+    "duplicate-traces", "notice", "packed copies of traces next to them, which are one trace and were read once: {named}"
 )
 CAPTURES_OF_ONE_PROCESS: Final = HealthKind(
     "captures-of-one-process",

@@ -144,7 +144,7 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: HowRead) -> tuple[Tra
         path=found.path,
         steps=alone.pace.total_steps,
         facts=m.facts,
-        is_told=told is not None,
+        has_own_number=told is not None,
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
         is_one_of_several=found.pid is not None,
     )

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from slowstep.analyses.after_update.roll_outs import tell_roll_outs
+from slowstep.analyses.after_update.roll_outs import mark_roll_outs
 from slowstep.analyses.python.functions import Path, Stacks
 from slowstep.analyses.steps.forwards import Forwards, find_forwards
 from slowstep.timeline.schema import TABLE
@@ -45,7 +45,7 @@ def _found(samples: int | None, paths: list[Path], *, trained: int | None = 64, 
         blocked=np.zeros(len(paths), np.bool_),
         device_idle=np.full(len(paths), -1, np.int8),
     )
-    return tell_roll_outs(find_forwards(spans, np.arange(1, stretches + 1) * 100 - 1), spans, stacks, np.array([asked]))
+    return mark_roll_outs(find_forwards(spans, np.arange(1, stretches + 1) * 100 - 1), spans, stacks, np.array([asked]))
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_loaders_are_read_together_where_the_last_epoch_has_just_begun(tmp_path)
 
     assert loader is not None
     assert (loader.read_together, loader.iterators, loader.is_named) == (2, (1, 3), False)
-    assert [other.iterators for other in loader.beside] == [(0, 2)]
+    assert [other.iterators for other in loader.other_loaders] == [(0, 2)]
 
 
 @pytest.mark.parametrize(

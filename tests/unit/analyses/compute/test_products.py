@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from made_recordings import SCRIPT, Training, make_recording
-from slowstep.analyses.compute.products import Multiplying, PassProducts, Untold
+from slowstep.analyses.compute.products import Multiplying, PassProducts, WhyUnknown
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
@@ -19,7 +19,7 @@ UNTIMED = ["attention", [], 1, -1, -1, -1, -1, -1, -1]
 HOOK = (SCRIPT, "History.log_stats", 60, 62)
 
 
-def _products(folder: Path, *rows: list[Any], **changes: Any) -> PassProducts | Untold:
+def _products(folder: Path, *rows: list[Any], **changes: Any) -> PassProducts | WhyUnknown:
     usual = {"workers": 2, "fixed_ms": 10, "batch_size": 8, "engine_calls": (), "work": {}, "products": rows}
     return measure_recording(SOURCE.read(make_recording(folder, Training(**{**usual, **changes})))).compute.products
 
@@ -50,11 +50,11 @@ def test_of_all_nothing_is_known_where_one_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"products": ()}, Untold.NOT_LOOKED),
-        ({"noted_looks": (0, 1)}, Untold.NOT_LOOKED),
-        ({"engine_calls": (HOOK,)}, Untold.CALLS_PYTHON),
-        ({"engine_calls": None}, Untold.CALLS_PYTHON),
-        ({"more_nodes": 30}, Untold.PASSES_DIFFER),
+        ({"products": ()}, WhyUnknown.NOT_LOOKED),
+        ({"noted_looks": (0, 1)}, WhyUnknown.NOT_LOOKED),
+        ({"engine_calls": (HOOK,)}, WhyUnknown.CALLS_PYTHON),
+        ({"engine_calls": None}, WhyUnknown.CALLS_PYTHON),
+        ({"more_nodes": 30}, WhyUnknown.PASSES_DIFFER),
     ],
     ids=["older", "before the training", "a hook", "not known what the engine calls", "more operations later"],
 )
@@ -66,4 +66,4 @@ def test_where_a_pass_may_do_more_or_not_the_same_it_is_said_why_nothing_is_know
 def test_passes_of_another_size_may_be_few(tmp_path, every, is_told):
     found = _products(tmp_path, WIDE, stall=(every, 0.0), stall_values=500)
 
-    assert (found is not Untold.PASSES_DIFFER) is is_told
+    assert (found is not WhyUnknown.PASSES_DIFFER) is is_told

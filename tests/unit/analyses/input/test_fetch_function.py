@@ -48,7 +48,7 @@ def _collated_by(collate: str | None, file: str | None = "/home/u/train.py") -> 
         read_together=1,
         waited_share=1.0,
         iterators=(0,),
-        beside=(),
+        other_loaders=(),
         is_named=True,
     )
 

@@ -7,7 +7,6 @@ from slowstep.analyses.over_time import startup
 from slowstep.analyses.over_time.startup import FIRST_STEP, IMPORT, find_startup
 from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, Held
 from slowstep.analyses.steps.trainer import find_trainer
-from slowstep.stages import COMPILING
 
 MS = 1_000_000
 
@@ -36,7 +35,7 @@ def test_what_compiling_takes_of_the_first_step_is_a_part_of_its_own(tmp_path):
     events = Events(tmp_path)
     events.launcher.lines[-1] |= {"started_ns": at(-100)}
     events.wait(0, 1)
-    events.span(2, 72, COMPILING, "compute")
+    events.span(2, 72, "torch.compile at work", "compute")
     events.backward(75, 85)
     events.update(85, 90)
     for k in range(4):

@@ -85,7 +85,7 @@ def test_a_function_of_several_batches_is_known_in_their_gaps_and_as_its_share_o
     m = _measured(tmp_path, batches=batches, before_ms=before_ms, after_ms=5.0)
 
     assert float(m.ledger.of_parts(PART).mean()) == pytest.approx(gap_ms * MS, rel=0.02)
-    beside = m.compute.work.beside
+    beside = m.compute.work.outside_model
     assert beside is not None
     # Of bodies from the first batch to the update, without backward and optimizer.
     rest_ms = batches * (FORWARD_MS + before_ms) + (batches - 1) * WAIT_MS

@@ -39,7 +39,7 @@ def _made(*, batches: int, before_ms: float, after_ms: float) -> Measurements:
         PART: between_ms + after_ms,
     }
     between = BetweenBatches(gaps_ns=per_step(between_ms), waits_ns=per_step((batches - 1) * WAIT_MS))
-    m = measurements(ledger=ledger, stacks={PART: 80} if between_ms + after_ms else None, work={"beside": beside})
+    m = measurements(ledger=ledger, stacks={PART: 80} if between_ms + after_ms else None, work={"outside_model": beside})
     return changed(m, ledger={"between": between if batches > 1 else None})
 
 
@@ -73,8 +73,8 @@ def test_of_what_it_takes_the_delay_of_both_places_is_known():
 
     assert answer.counterfactual is not None
     queued = answer.counterfactual.expected.delay_share * answer.counterfactual.expected.removed_ns.mean() / MS
-    assert m.compute.work.beside is not None
-    assert queued == pytest.approx(m.compute.work.beside.share * m.ledger.of_parts(BODY).mean() / 2 / MS)
+    assert m.compute.work.outside_model is not None
+    assert queued == pytest.approx(m.compute.work.outside_model.share * m.ledger.of_parts(BODY).mean() / 2 / MS)
 
 
 def test_what_is_seen_of_it_inside_the_steps_is_folded_into_that_finding():

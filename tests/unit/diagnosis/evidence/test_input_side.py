@@ -12,7 +12,7 @@ from slowstep.diagnosis.evidence.input.input_side import (
     WARMED_EXPECTED,
     WARMED_OPTIMISTIC,
     InputSide,
-    cores_beside_others,
+    cores_left_by_others,
     relieved_ns,
     relieved_queue_ns,
     warmed_ns,
@@ -90,7 +90,7 @@ def test_what_is_relieved_of_the_queue_is_what_goes_of_it_and_what_slowed_the_re
 def test_training_and_workers_share_the_cores_evenly_with_threads_of_others(foreign_ns, queued_ns, workers, cores):
     beside = replace(side(others_cpu_ns=foreign_ns), queued_ns=np.full(2, queued_ns))
 
-    assert cores_beside_others(beside, workers) == pytest.approx(cores)
+    assert cores_left_by_others(beside, workers) == pytest.approx(cores)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_training_and_workers_share_the_cores_evenly_with_threads_of_others(fore
 def test_what_producers_waited_for_a_core_tells_of_others_beside_the_training_thread_where_that_is_the_producer(in_loop, cores):
     made = replace(side(others_cpu_ns=75.0), queued_ns=np.zeros(2), delay_ns=25.0, in_loop=in_loop)
 
-    assert cores_beside_others(made, 1) == pytest.approx(cores)
+    assert cores_left_by_others(made, 1) == pytest.approx(cores)
 
 
 @pytest.mark.parametrize(("delay_ns", "workers"), [(0.0, 6), (30.0, 3), (40.0, 2)], ids=["blocked", "partly a core's", "a core's"])

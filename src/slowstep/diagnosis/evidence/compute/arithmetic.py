@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slowstep.analyses.compute.forward_line import ForwardCall
-from slowstep.analyses.compute.products import Multiplying, PassProducts, Untold
+from slowstep.analyses.compute.products import Multiplying, PassProducts, WhyUnknown, kind_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.compute.one_call import HeldByCall
 from slowstep.findings import Evidence
@@ -24,30 +24,20 @@ TIMED_LESS = 0.5
 # What is left of the time is told of as such from here on; less may be what stacks do not tell.
 LEAST_REST = 0.02
 
-_CONVOLVE = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "conv1d", "conv2d", "conv3d")
-_TURNED = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-_MULTIPLY = ("Linear", "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "@")
-# By the last name of a layer or a function that is one operation: its kind in the graph.
-KIND = {
-    **dict.fromkeys((*_CONVOLVE, *_TURNED), "convolution"),
-    **dict.fromkeys(_MULTIPLY, "matrices"),
-    "scaled_dot_product_attention": "attention",
-}
-
-WHY_UNTOLD = {
-    Untold.NOT_LOOKED: "no backward pass was looked at for it: compiled code, a large graph, few steps, or an older version",
-    Untold.RANKS: "backward waits for other ranks, too",
-    Untold.CALLS_PYTHON: "backward may run Python code, too: hooks, functions of its own, or a forward that is computed again",
-    Untold.PASSES_DIFFER: "backward passes are of several sizes",
+WHY_UNKNOWN = {
+    WhyUnknown.NOT_LOOKED: "no backward pass was looked at for it: compiled code, a large graph, few steps, or an older version",
+    WhyUnknown.RANKS: "backward waits for other ranks, too",
+    WhyUnknown.CALLS_PYTHON: "backward may run Python code, too: hooks, functions of its own, or a forward that is computed again",
+    WhyUnknown.PASSES_DIFFER: "backward passes are of several sizes",
 }
 OTHER_KIND = "it is no convolution, product of matrices or attention of the library's by name"
 NO_BACKWARD = "it may have no gradient, and then is in no graph"
 NO_NODE = "no operation of its kind in the graph takes as long in backward"
 SEVERAL = "several operations of its kind in the graph may be it"
-NO_SHAPES = "the graph does not tell its shapes, or its numbers are of another type"
+NO_SHAPES = "the graph does not show its shapes, or its numbers are of another type"
 REST_UNKNOWN = "not all other operations are known: {names}"
-REST_UNTOLD = "the shapes of others are not known"
-NO_REST = "nearly no time is left beside it"
+SHAPES_UNKNOWN = "the shapes of others are not known"
+NO_REST = "nearly no time is left for the rest"
 NO_OTHER = "no other operation multiplies"
 MAY_BE_SEVERAL = "the line may call several operations"
 UNIT, RATE = "GFLOP per step", "GFLOP/s"
@@ -56,7 +46,7 @@ UNIT, RATE = "GFLOP per step", "GFLOP/s"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arithmetic:
     """Of one call, a step: floating-point operations forward and backward, bytes that both move at least, its share of all that the graph
-    multiplies (None where others are unknown), and operations in a second of its time and of the rest's (None: `rest_untold` says why).
+    multiplies (None where others are unknown), and operations in a second of its time and of the rest's (None: `rest_unknown` says why).
     """
 
     forward: float
@@ -65,14 +55,14 @@ class Arithmetic:
     share: float | None
     rate: float
     rest_rate: float | None
-    rest_untold: str | None
+    rest_unknown: str | None
 
 
 def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arithmetic | str:
     """Of the call that holds this; why it is not known, in words, where that is so."""
     found = m.compute.products
-    if isinstance(found, Untold):
-        return WHY_UNTOLD[found]
+    if isinstance(found, WhyUnknown):
+        return WHY_UNKNOWN[found]
     operation = _operation(m, found, call, held)
     if isinstance(operation, str):
         return operation
@@ -82,21 +72,21 @@ def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arith
     forward, backward = (FLOP_PER_PRODUCT * passes * products for products in (operation.products, operation.backward))
     moved = None if operation.moved is None or operation.moved_back is None else operation.moved + operation.moved_back
     whole, own = found.all_products, operation.products + operation.backward
-    rest_untold = _why_no_rest(found, own, held)
+    rest_unknown = _why_no_rest(found, own, held)
     return Arithmetic(
         forward=forward,
         backward=backward,
         moved=None if moved is None else BYTES_PER_ELEMENT * passes * moved,
         share=None if not whole else own / whole,
         rate=(forward + backward) / (held.share * step_s),
-        rest_rate=None if whole is None or rest_untold else FLOP_PER_PRODUCT * passes * (whole - own) / (held.rest * step_s),
-        rest_untold=rest_untold,
+        rest_rate=None if whole is None or rest_unknown else FLOP_PER_PRODUCT * passes * (whole - own) / (held.rest * step_s),
+        rest_unknown=rest_unknown,
     )
 
 
 def _operation(m: Measurements, found: PassProducts, call: ForwardCall, held: HeldByCall) -> Multiplying | str:
     """The operation of the graph that the call surely is; why none is, where that is so."""
-    kind = KIND.get(call.operation or (call.name or "").rpartition(".")[2])
+    kind = kind_of(call.operation or (call.name or "").rpartition(".")[2])
     if kind is None:
         return OTHER_KIND
     if not held.has_backward:
@@ -116,7 +106,7 @@ def _why_no_rest(found: PassProducts, own: int, held: HeldByCall) -> str | None:
     if found.unknown:
         return REST_UNKNOWN.format(names=", ".join(found.unknown))
     if found.all_products is None:
-        return REST_UNTOLD
+        return SHAPES_UNKNOWN
     if found.all_products == own:
         return NO_OTHER
     return NO_REST if held.rest < LEAST_REST else None
@@ -131,7 +121,7 @@ def arithmetic_rows(told: Arithmetic | str) -> tuple[Evidence, ...]:
     rest = None if told.rest_rate is None else told.rest_rate / 1e9
     return (
         Evidence(name="it computes", value=told.rate / 1e9, unit=RATE),
-        Evidence(name="the rest of the model computes", value=rest, unit=RATE, where=told.rest_untold),
+        Evidence(name="the rest of the model computes", value=rest, unit=RATE, where=told.rest_unknown),
         *share,
         Evidence(name="its arithmetic forward", value=told.forward / 1e9, unit=UNIT),
         Evidence(name="its arithmetic backward", value=told.backward / 1e9, unit=UNIT),

@@ -13,7 +13,7 @@ WITHOUT_THREADS = "record once without those threads, or with Python 3.11, which
 
 UNTIMED = Wording(
     "untimed",
-    "beside {beside} no calls are timed inside the steps; {stacks} of {of} stacks stand there in the script's own code{most}: "
+    "with {beside} no calls are timed inside the steps; {stacks} of {of} stacks stand there in the script's own code{most}: "
     "it may hold up to {at_most:share} of the time; {remedy}",
 )
 UNTIMED_MOST = Wording("untimed-most", ", most of them in {line} or right behind a function that it calls")

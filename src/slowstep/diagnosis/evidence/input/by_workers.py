@@ -16,7 +16,7 @@ from slowstep.diagnosis.evidence.input.input_side import (
     SIDE_BY_SIDE,
     InputSide,
     concurrent_ns,
-    cores_beside_others,
+    cores_left_by_others,
 )
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
@@ -129,7 +129,7 @@ def _for(m: Measurements, handed: HandedOver) -> str:
 def made_by_workers(side: InputSide, workers: int, spread: TimeSpread = EXACT, receipts: float = 1.0) -> Counterfactual:
     """`spread`: how far off what is removed may be, where stacks tell it. `receipts`: batches per step."""
 
-    shared = cores_beside_others(side, workers)
+    shared = cores_left_by_others(side, workers)
 
     def case(receive_ns: float, cores: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
         received = receipts * receive_ns

@@ -57,7 +57,7 @@ MADE_ELSEWHERE = Wording(
     "made-elsewhere",
     "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
 )
-MADE_BY_PIPELINE = Wording("made-by-pipeline", "the stages of a pipeline make the batches, of which slow-pipeline tells")
+MADE_BY_PIPELINE = Wording("made-by-pipeline", "the stages of a pipeline make the batches, which slow-pipeline judges")
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
 
@@ -277,7 +277,7 @@ def workers_needed(side: InputSide, now: int) -> int:
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * needed_every_ns(side))), math.floor(at_once)), now + 1)
 
 
-def cores_beside_others(side: InputSide, workers: int) -> float:
+def cores_left_by_others(side: InputSide, workers: int) -> float:
     """How many cores the training thread and so many workers get beside other processes: what those leave, or an equal share per thread
     where that is more, as Linux gives it ("sched-design-CFS": each of n runnable threads runs at 1/n of the speed).
 

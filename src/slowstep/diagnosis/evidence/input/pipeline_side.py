@@ -59,7 +59,7 @@ class PipelineWait:
 
 
 def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
-    """None where no such pipeline feeds the training, or nothing tells what it keeps waiting."""
+    """None where no such pipeline feeds the training, or nothing shows what it keeps waiting."""
     counted, loader = m.input.counted, m.input.loader
     if counted is not None and counted.waits:
         # What serial-loader judges, and where the device may have work left while the host waits.

@@ -96,9 +96,9 @@ CALLBACKS: Final = NamedStage(
     stage="output",
     scenario=NO_CALLBACKS,
     between_steps=False,
-    alone="runs on the training thread beside the model and takes",
+    alone="runs on the training thread outside the model and takes",
     waited="holds the training thread inside the steps, and the device is idle:",
-    assumes="what somebody has named beside the model took no time on the training thread",
+    assumes="what somebody has named outside the model took no time on the training thread",
     fixes=_do_less,
 )
 WRITES: Final = NamedStage(

@@ -11,7 +11,7 @@ Why it costs:
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
     what is left divided by the cores. What the step after a write takes longer than its neighbours goes with it. At best the rest of
-    the step is also an eighth faster: what a write leaves in memory the kernel brings to the disk beside the training. In a trace the step
+    the step is also an eighth faster: what a write leaves in memory the kernel brings to the disk during the training. In a trace the step
     is shorter by r; with a device the steps are replayed without the writes.
 When it is wrong:
     With fewer than two writes in the window the share depends on how long was recorded: the interval says so; in a trace of few steps
@@ -118,7 +118,7 @@ def _stopping(m: Measurements, parts: list[Part]) -> str:
 def _beside_writing(m: Measurements, parts: list[Part]) -> tuple[Evidence, ...]:
     """What the functions that ask for the writing do besides."""
     return tuple(
-        Evidence(name=f"beside it in {part_called(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
+        Evidence(name=f"other work in {part_called(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
         for part in parts
         if part.kind is PartKind.SAVING_FUNCTION
     )

@@ -8,8 +8,8 @@ Why it costs:
     A log line is formatted in Python and flushed to a file or terminal, 10 to 50 us each, while the training waits.
 How the gain is predicted:
     r is 49 fiftieths of that function's or line's time: it runs once in 50 steps; what the step after it takes longer goes with it as with
-    slow-callback's. B is what the loader's workers need per step. Where the loop itself calls what tells, and too few stacks were taken to
-    know its lines, r is at best also what is unattributed: making what is told may take longer than telling it.
+    slow-callback's. B is what the loader's workers need per step. Where the loop itself calls what logs, and too few stacks were taken to
+    know its lines, r is at best also what is unattributed: making what is logged may take longer than logging it.
 When it is wrong:
     Timing makes Python code two to three times as slow; that is measured and taken out, but by estimate. A terminal or a remote disk
     that is slow only now and then is seen only if it was slow in a timed step.

@@ -66,7 +66,7 @@ def _judge_computed(m: Measurements) -> Judged | None:
 
 
 def _judge_logged(m: Measurements) -> Judged | None:
-    """What a module of Lightning logs in its steps."""
+    """What a model hands over to be logged in its steps, where the framework averages and shows it."""
     named = named_by(m, PartKind.METRICS)
     if named is None:
         return None
@@ -91,8 +91,8 @@ def _judge_logged(m: Measurements) -> Judged | None:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"call self.log once in {EVERY} steps, or for fewer metrics (log_every_n_steps spares the loggers, not this)"),
-            Fix(text="keep values in one tensor, and log what is made of it in on_train_epoch_end"),
+            Fix(text=m.training.words.advise(Remedy.LOG_SELDOM, every=EVERY)),
+            Fix(text=m.training.words.advise(Remedy.LOG_BY_EPOCH)),
         ),
         names_cause=True,
     )

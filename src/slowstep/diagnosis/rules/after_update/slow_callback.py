@@ -4,7 +4,7 @@ What it sees:
     Stacks of the training thread between the end of an update, or of the backward of one of several batches, and the next request for
     input name a function of the user's (or a line of the training loop, of what it calls of torch only a model) that holds at least 3 %
     of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer call are timed exactly, wherever in the step
-    they run. In a trace: a range that somebody has named, beside the model; with a device those inside steps in which it had nothing to
+    they run. In a trace: a range that somebody has named, outside the model; with a device those inside steps in which it had nothing to
     do, at least 5 % of the window (between steps they are gaps-between-steps').
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
@@ -18,13 +18,13 @@ When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
     needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
-    judged; the next one is named beside it, and what both would gain together is not predicted. What holds most of it is not said of one
+    judged; the next one is named with it, and what both would gain together is not predicted. What holds most of it is not said of one
     that grows and whose calls were timed while it took far less.
     How much longer a step takes after the thread did something else differs by model and machine: up to 3 ms were seen, and next to
     nothing. The loader's batches that the thread makes itself get cheaper as well, which is not predicted.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
-    What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
+    What less is, its timed calls show: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
     tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file:
     gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less.
 """
@@ -96,7 +96,7 @@ LESS = {
     ActivityKind.COMPRESSING: ": less to compress, or a lower level",
 }
 
-NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack sample tells what runs after the updates; {remedy}")
+NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack sample shows what runs after the updates; {remedy}")
 
 
 def judge(m: Measurements) -> Answer:

@@ -43,6 +43,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
 from slowstep.units import format_share
@@ -92,7 +93,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it beside the training"),
+            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it meanwhile"),
             Fix(text="write it as operations on the whole batch, without a loop over its samples"),
         ),
         names_cause=True,
@@ -102,7 +103,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
 
 def _judge_function(m: Measurements) -> Judged | None:
     """What calls that were timed in a few bodies tell."""
-    beside = m.compute.work.beside
+    beside = m.compute.work.outside_model
     if beside is None:
         return None
     body = body_rest(m)
@@ -165,12 +166,13 @@ def _what(beside: OutsideModel, *, before_update: bool) -> str:
 
 def _fixes(m: Measurements, beside: OutsideModel, *, before_update: bool) -> tuple[Fix, ...]:
     lever = stub(m, beside.name, beside.file)
+    readbacks = m.training.words.advise(Remedy.READBACKS)
     if beside.is_hook:
-        return (Fix(text=f"call {_name(beside)} every k steps, or have it read no values back (.item()) in each", lever=lever),)
+        return (Fix(text=f"call {_name(beside)} every k steps, or have it make no {readbacks} in each", lever=lever),)
     if before_update:
         return (
             Fix(text=f"call {_name(beside)} every k steps, if the training does not need it in each", lever=lever),
-            Fix(text=f"let {_name(beside)} work on all parameters at once, without reading values back (.item()) for each"),
+            Fix(text=f"let {_name(beside)} work on all parameters at once, without {readbacks} for each"),
         )
     return (
         Fix(text=f"if {_name(beside)} makes input, {_in_workers(m)}", lever=None),

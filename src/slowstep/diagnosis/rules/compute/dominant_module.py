@@ -45,7 +45,7 @@ WORTH = 0.25
 ASSUMES = "that line took less time"
 # How operations get cheaper, by what is in their name.
 SMALLER = {
-    "Conv": "a smaller kernel, fewer channels, a smaller input (a stride or pooling before it) or channels_last",
+    "Conv": "a smaller kernel, fewer channels, a smaller input (a stride or pooling before it) or {layout}",
     "Linear": "fewer outputs or inputs, or two smaller layers in its place (of low rank)",
     "Attention": "fewer or shorter sequences at a time",
 }
@@ -79,7 +79,7 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples", code=EvidenceCode.STACKS),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
-    layout = "channels_last, " if "Conv" in (line.operation or "") else ""
+    layout = f"{m.training.words.advise(Remedy.CONVOLUTION_LAYOUT)}, " if "Conv" in (line.operation or "") else ""
     fix = f"look at {what} first: a cheaper layer, a smaller input to it, {layout}or {m.training.words.advise(Remedy.COMPILE)}"
     return advice(NAME, "compute", title, evidence, ASSUMES, (fix,), share=share)
 
@@ -108,14 +108,15 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         claims=tuple(piece(part, PieceKind.LINE, line.where) for part in MODELS),
         evidence=evidence,
         gain=unknown_gain(ASSUMES, share=held.share),
-        fixes=(Fix(text=f"try {called} in {line.where} with {_smaller(call)}"), Fix(text=m.training.words.advise(Remedy.COMPILE))),
+        fixes=(Fix(text=f"try {called} in {line.where} with {_smaller(m, call)}"), Fix(text=m.training.words.advise(Remedy.COMPILE))),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
 
 
-def _smaller(call: ForwardCall) -> str:
-    return next((way for name, way in SMALLER.items() if name in (call.operation or "")), CHEAPER)
+def _smaller(m: Measurements, call: ForwardCall) -> str:
+    way = next((way for name, way in SMALLER.items() if name in (call.operation or "")), CHEAPER)
+    return way.format(layout=m.training.words.advise(Remedy.CONVOLUTION_LAYOUT))
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "trainer", "training"), judge=judge)

@@ -27,6 +27,8 @@ from slowstep.diagnosis.evidence.marked.marked_steps import steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, no_device, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain, NotJudged
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -35,12 +37,12 @@ NAME = "dominant-operation"
 # As dominant-module: below a quarter of the time, halving it gains less than 1.14.
 WORTH = 0.25
 # What only sends has rules of its own.
-COMMUNICATES = r"^(c10d|_c10d_functional|c10d_functional|record_param_comms|nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce"
+COMMUNICATES = rf"^(nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce|{events(Event.COLLECTIVE)}"
 # What attention makes its scores with, and its result.
 BATCHED_PRODUCT = "bmm|einsum"
 
 NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
-KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
+KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace distinguishes neither shapes nor functions: {remedy}")
 
 
 def judge(m: Measurements) -> Answer:

@@ -40,7 +40,7 @@ UNKNOWN = "what the other threads compute ran in other processes"
 LISTED = 3
 
 THREADS_NOT_RECORDED = Wording("threads-not-recorded", "the CPU time of other Python threads was not recorded")
-WAITS_FOR_EITHER = Wording("waits-for-either", "whether steps wait for {others} or for other Python threads cannot be told")
+WAITS_FOR_EITHER = Wording("waits-for-either", "whether steps wait for {others} or for other Python threads is not known")
 
 
 def judge(m: Measurements) -> Answer:

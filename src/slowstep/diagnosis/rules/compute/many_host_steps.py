@@ -225,7 +225,7 @@ def _fixes(m: Measurements, between: Between, steps: int) -> tuple[Fix, ...]:
     words = m.training.words
     once = f"callbacks on batches are then called once in {steps}, with the logs of the last"
     together = Fix(
-        text=f"{words.advise(Remedy.STEPS_TOGETHER, steps)}, which is to divide steps_per_epoch where fit is told that: {once}",
+        text=f"{words.advise(Remedy.STEPS_TOGETHER, steps)}: {once}",
         lever=steps_per_execution(steps),
     )
     bars = [part for part in between.parts if part.kind is PartKind.PROGRESS_BAR]

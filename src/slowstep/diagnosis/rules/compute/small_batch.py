@@ -207,7 +207,7 @@ def _fixed_cost_lower(m: Measurements) -> Fix:
     compiled = words.advise(Remedy.COMPILE)
     if kind is None and not words.has(Remedy.FUSED):
         return Fix(text=f"{compiled}, unless it is: it lowers the fixed cost itself")
-    optimizer = "a fused or foreach optimizer" if kind is None else fused(words, kind)
+    optimizer = words.advise(Remedy.FUSED_OPTIMIZER) if kind is None else fused(words, kind)
     return Fix(text=f"{optimizer}, or {compiled}: both lower the fixed cost itself")
 
 

@@ -12,7 +12,7 @@ When it is wrong:
     A device with little to do rests between its readings and is seen in a low state for that. Full power at its own limit is how a large
     device is meant to run: that is not blamed. What a virtual device reports may be another's.
 What to try:
-    Cooling and dust for heat; the power limit and application clocks by an administrator: nvidia-smi -q -d PERFORMANCE,CLOCK,POWER tells.
+    Cooling and dust for heat; the power limit and application clocks by an administrator: nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ What it sees:
     such a copy: together at least 3 % of the window, the least that a finding may claim. XProf counts this time as input,
     moderate from 5 % on; a copy needs no such margin, as a profiler does not slow it down.
 Why it costs:
-    A copy engine works beside the kernels, but a copy that is asked for only when its data is needed has no kernels to run beside.
+    A copy engine works concurrently with kernels, but a copy that is asked for only when its data is needed has none to overlap with.
 How the gain is predicted:
-    The steps are replayed with the copies beside the kernels before them, as far as these reach.
+    The steps are replayed with the copies during the kernels before them, as far as these reach.
 When it is wrong:
     A step whose kernels take less time than the copies is bound by the link: then fewer bytes help, not overlap. The first copy of a
     window has nothing before it.

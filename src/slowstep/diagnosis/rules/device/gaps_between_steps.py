@@ -2,7 +2,7 @@
 
 What it sees:
     Gaps of the device that span the boundary of two steps, less what of them is a wait for input or follows a synchronizing call (those are
-    findings of their own): host work that the trace names (callbacks, metrics, writes, ranges and functions of the script beside the
+    findings of their own): host work that the trace names (callbacks, metrics, writes, ranges and functions of the script apart from the
     model) or does not name. At least 5 % of the window.
     XProf draws lines at 3 and 15 % for time of this kind; a profiler makes host time up to 1.7 times as long, so 5 % in a
     trace is what 3 % is without one.
@@ -12,8 +12,8 @@ How the gain is predicted:
     The steps are replayed without host work before their first launch and after their last, waits for input and for the device kept: what
     is done once in ten steps or more costs next to nothing.
 When it is wrong:
-    Some of the work between two steps may be needed in every step; a trace does not tell. A gap at a boundary may be the last step's
-    launches coming late rather than work between steps; then launch-bound stands beside it, or instead. Where a profiler's schedule ends
+    Some of the work between two steps may be needed in every step; a trace does not show that. A gap at a boundary may be the last step's
+    launches coming late rather than work between steps; then launch-bound is found as well, or instead. Where a profiler's schedule ends
     between two steps, its own work is in the gap: the interval of the share then begins at nothing.
 What to try:
     Callbacks, metrics and logs every k steps; Keras: compile(steps_per_execution=16); own TensorFlow loops: several steps inside one

@@ -47,7 +47,7 @@ FIRST_BFLOAT16 = 8.0
 
 SCALING_NOT_TOLD_APART = Wording(
     "scaling-not-told-apart",
-    "{framework}'s loss scaling cannot be told from other work in a trace: compare with {bfloat16}, which needs none",
+    "{framework}'s loss scaling cannot be distinguished from other work in a trace: compare with {bfloat16}, which needs none",
 )
 NO_OPERATORS_OF_SCALER = Wording(
     "no-operators-of-scaler",

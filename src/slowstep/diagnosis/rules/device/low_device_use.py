@@ -19,6 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -53,7 +54,8 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="readings", value=device.readings, unit="readings"),
     )
     title = f"device {device.device} is idle for {format_share(1 - busy)} of the time: it waits for the training thread"
-    fixes = ("the other findings say what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
+    readbacks = m.training.words.advise(Remedy.READBACKS)
+    fixes = (f"the other findings say what it waits for: input, copies, {readbacks}, or many small kernels",)
     return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
 
 
@@ -61,4 +63,4 @@ def _link(link: tuple[int, int] | None) -> str | None:
     return None if link is None else f"PCIe generation {link[0]}, {link[1]} lanes"
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine", "training"), judge=judge, advisory=True)

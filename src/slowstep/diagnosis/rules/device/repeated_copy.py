@@ -3,7 +3,7 @@
 What it sees:
     Copies to the device at one place, of the same size in every step and none of the batch's own, whose exposed time, with the time for
     which the device had no work after calls that waited for them, is at least 3 % of the window, the least that a finding may
-    claim. That the place is the same in every step is what the guide in seed 002 tells people to look for.
+    claim. That the place is the same in every step is what the guide in seed 002 advises people to look for.
 Why it costs:
     A constant that is made on the host (torch.tensor(...), a mask, positions, class weights) crosses the link in each step, and from
     pageable memory each of these small copies stops the host until the device has come as far.

@@ -7,7 +7,7 @@ Why it costs:
 How the gain is predicted:
     Not at all: that a process is there does not say how much it computes.
 When it is wrong:
-    A notebook that was left open holds memory and computes nothing. In a container the driver may not tell whose processes it lists: then
+    A notebook that was left open holds memory and computes nothing. In a container the driver may not say whose processes it lists: then
     this is not judged. Graphics (a desktop) are not listed, and not blamed.
 What to try:
     Another device (CUDA_VISIBLE_DEVICES=N), or end what was forgotten there: nvidia-smi lists the processes.

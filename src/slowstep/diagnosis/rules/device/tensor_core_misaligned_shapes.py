@@ -4,7 +4,7 @@ They keep them from the Tensor Cores, or from their full rate.
 
 What it sees:
     Kernels of matrix multiplications and convolutions in 16 bit (or TF32) that miss the Tensor Cores though the device has them, or whose
-    name tells that they read less than 16 bytes at once (`align1`, `align2`), and sizes of their operators that are no multiples of 8
+    name says that they read less than 16 bytes at once (`align1`, `align2`), and sizes of their operators that are no multiples of 8
     elements (TF32: 4): together at least 3 % of the window, the least that a finding may claim.
 Why it costs:
     NVIDIA's guide on matrix multiplication: Tensor Cores want all sizes in multiples of 16 bytes; older cuBLAS and cuDNN do not use them
@@ -114,7 +114,7 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
 
 
 def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
-    """Where kernels miss the Tensor Cores and nothing tells why."""
+    """Where kernels miss the Tensor Cores and nothing shows why."""
     unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
     share = share_of_steps(m, kernels_ns(m, unknown))[0]
     if share < CLAIM or "shapes" in m.facts.recorded:

@@ -29,6 +29,8 @@ from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
@@ -36,8 +38,7 @@ NAME = "unfused-elementwise"
 SHARE = 0.10
 # Fewer kernels than this in a step are no chains: a loss, a mask, a scaling.
 A_STEP = 10
-# How Inductor (triton_poi_fused_...) and XLA (loop_add_fusion, wrapped_add) call what they fused; nvFuser and TensorFlow's grappler too.
-FUSED = r"(?i)^triton_|fusion|fused|^wrapped_|nvfuser|^kernel\d+$|CudaCodeGen"
+FUSED = events(Event.FUSED)
 
 
 @needs_device(NAME)

@@ -5,8 +5,8 @@ It is made of many tensors, is very large, or comes with its worker's state.
 What it sees:
     Receiving batches, beyond the millisecond that any batch takes, holds at least 5 % of the window, and the batches that were looked at
     hold at least 8 tensors or 8 MB: that explains it. (Fewer and smaller ones are received late because the machine is busy.) Or the
-    loader is torchdata's StatefulDataLoader, whose workers send their state with at least one batch in ten, and take a millisecond or more
-    a batch in which they neither make one nor wait.
+    loader can go on in the middle of an epoch, for which its workers send their state with at least one batch in ten, and they take a
+    millisecond or more a batch in which they neither make one nor wait.
 Why it costs:
     Every tensor travels as a piece of shared memory of its own: a file descriptor is sent, received, mapped and later unmapped, one tensor
     after the other, on the training thread. Measured on two busy cores with batches of 1 to 200 tensors and of 1 KB to 64 MB: 0.35 to
@@ -20,7 +20,7 @@ When it is wrong:
 What to try:
     Tensors in place of NumPy's arrays, which are pickled through a pipe (a batch of 12.6 MB: 37.8 ms a step, 27.9 as tensors).
     Send one tensor per type (pack, and split after receipt); send 8-bit values and convert them after receipt.
-    Of a state, snapshot_every_n_steps as often as checkpoints are written, or a smaller one.
+    Have a state sent as often as checkpoints are written, or make it smaller.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _with_state(m: Measurements, loader: Loader, received: Floats, beside_ns: fl
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"{seldom}: as seldom as checkpoints are written"),
-            Fix(text="keep what is large out of state_dict(), such as a shuffle buffer that can be filled again"),
+            Fix(text=words.advise(Remedy.SMALLER_STATE)),
         ),
         names_cause=True,
     )
@@ -145,7 +145,7 @@ def _fix(forms: Forms, words: Words) -> Fix:
         through = "they lie in shared memory, NumPy's arrays are pickled through a pipe"
         return Fix(text=f"{words.advise(Remedy.COLLATED_TENSORS)}: {through}")
     if forms.tensors >= TENSORS:
-        return Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
+        return Fix(text=f"{words.advise(Remedy.PACKED_BATCH)}, and split it after receipt")
     return Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt")
 
 

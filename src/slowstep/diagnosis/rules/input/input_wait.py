@@ -11,11 +11,11 @@ Why it costs:
 How the gain is predicted:
     The steps of the trace are replayed with every request for input answered at once.
 When it is wrong:
-    A trace of the training process does not show what its workers did, so it cannot tell reading from preprocessing, and names no
-    function. The first steps of an epoch wait for workers that start: the interval of the share tells if it is only they. A profiler
+    A trace of the training process does not show what its workers did, so it cannot distinguish reading from preprocessing, and names no
+    function. The first steps of an epoch wait for workers that start: the interval of the share shows if it is only they. A profiler
     slows the making of batches down where it happens in the training process.
 What to try:
-    Record the training with `slowstep run`, which tells reading, decoding, transforms and collating apart where PyTorch loads. More
+    Record the training with `slowstep run`, which distinguishes reading, decoding, transforms and collating where PyTorch loads. More
     workers, a deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
 """
 
@@ -51,7 +51,7 @@ REQUESTS_WITHOUT_LENGTH = Wording(
     "requests-without-length", "the trace gives all requests for input no length: record again, with a newer profiler"
 )
 
-RECORD_IT = Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow")
+RECORD_IT = Fix(text="record it with `slowstep run`: it shows what of reading, decoding, transforms and collating is slow")
 
 
 def judge(m: Measurements) -> Answer:

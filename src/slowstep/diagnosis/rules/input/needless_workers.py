@@ -12,15 +12,15 @@ How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
     needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worst, an eighth
     at best). Where workers are forked anew in every step, its own work takes half as long without (as long at worst, a 3.5th
-    of it at best). What workers and training wait for a core beside each other goes with the workers (at worst half of the
+    of it at best). What workers and training wait for a core because of each other goes with the workers (at worst half of the
     training's, and none of theirs). The training's own work is taken to be 0.2 ms shorter (not at all at worst, 0.4 ms
     at best), since it meets no memory that was just mapped, and an eighth longer (a quarter at worst, not at all
-    at best), since batches pass through its caches. B is 0: nothing runs beside it. Measured of samples in memory, 4 to 128 a batch,
+    at best), since batches pass through its caches. B is 0: nothing overlaps with it. Measured of samples in memory, 4 to 128 a batch,
     one and two workers on two cores: collating took 0.23 to 0.72 ms in a worker and 0.03 to 0.17 ms without; steps of 0.5 to 1 ms of work
     had 0.1 to 0.4 ms less of it without workers, steps of 5 to 8 ms up to a fifth more. Batches of more than two tensors take it 19 us
     longer for each (0 to 30): from 1 to 300 tensors of 80 bytes 0.06 to 6 ms.
 When it is wrong:
-    A worker may make the batch of an idle machine sooner than the training thread does beside its own memory. Where making takes longer in
+    A worker may make the batch of an idle machine sooner than the training thread does with its own memory. Where making takes longer in
     a full data set than in what was recorded, workers earn their keep again. Where only the better reading of all this would gain a tenth,
     that is said, as what num_workers=0 may gain: with one worker and 7 ms of work a step five pairs of runs gained 1.02 to 1.39 (median
     1.15), and 0.97 was expected.

@@ -15,7 +15,7 @@ How the gain is predicted:
     r is the wait for batches; B is what making batches takes without receiving: their time less what they spend in receives, divided by the
     workers, not below the CPU time of training and of making batches divided by the cores. At worst a fifth of the receiving remains.
 When it is wrong:
-    Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
+    Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N shows it.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is
     "blocked for an unknown reason".
 What to try:
@@ -121,7 +121,7 @@ def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
     tried = m.training.words.advise(Remedy.WORKERS, number) + ("" if known else ", if each connection is slow by itself")
-    told = "" if of_its_loader(m, lever) is None else f": {prove_levers(lever)} tells"
+    told = "" if of_its_loader(m, lever) is None else f": {prove_levers(lever)} shows whether it is"
     return fix_of_its_loader(m, tried + told, lever)
 
 

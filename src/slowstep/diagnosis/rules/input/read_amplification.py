@@ -50,7 +50,7 @@ STILL_READ, STILL_READ_PESSIMISTIC = 2.0, FACTOR
 LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 
 READS_NOT_LOOKED_AT = Wording(
-    "reads-not-looked-at", "what {reader} reads beside what it is asked for was not looked at; record again, for longer"
+    "reads-not-looked-at", "what {reader} reads beyond what it is asked for was not looked at; record again, for longer"
 )
 
 
@@ -160,7 +160,7 @@ def _gains_more_than_workers(m: Measurements, side: InputSide, counterfactual: C
         return True
     by_workers = max(side.rest_ns, concurrent_ns(side, workers_needed(side, m.input.demand.workers)))
     after = counterfactual.after(m)
-    return max(after.own_ns, after.beside_ns) <= by_workers
+    return max(after.own_ns, after.concurrent_ns) <= by_workers
 
 
 RULE = Rule(name=NAME, stages=("preprocess", "read"), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

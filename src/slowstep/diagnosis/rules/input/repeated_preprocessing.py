@@ -14,7 +14,7 @@ How the gain is predicted:
 When it is wrong:
     The result may not fit: its size is known only as it stands in a batch, after cropping. A decoder that shrinks while it decodes by a
     random factor gives other results each time. Only functions of the libraries above are known to give the same result each time: a
-    script's own resizing, spectrograms or tables of pandas may do so too, but a recording does not tell them from random work that takes
+    script's own resizing, spectrograms or tables of pandas may do so too, but a recording cannot separate them from random work that takes
     as long, and this rule is silent on them. slow-transform names such a function where it holds most of the making, and advises to store
     its result.
 What to try:

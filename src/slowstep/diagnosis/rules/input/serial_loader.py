@@ -11,7 +11,7 @@ How the gain is predicted:
     several loaders only those get workers whose batches take longer than that to make. B is the time of making batches divided by the
     workers proposed, not below the CPU time of training, making batches and receipt divided by the cores that the process may use. At worst
     the worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth
-    longer beside each other. Not at all where the training computes with several threads that leave less than half of the cores that
+    longer at the same time. Not at all where the training computes with several threads that leave less than half of the cores that
     workers would need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with
     a worker, and half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
 When it is wrong:

@@ -8,8 +8,8 @@ Why it costs:
 How the gain is predicted:
     r is the wait for batches; B is what making batches takes when collating costs no more than copying the batch at 1 GB/s, divided by the
     workers, not below the CPU time of training and of making batches divided by the cores. A worker that is always busy slows the training
-    beside it; relieved, it lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for
-    a core goes with what computes beside it: as much of it as the spared CPU time is of what makes batches and of other processes (half of
+    meanwhile; relieved, it lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for
+    a core goes with what computes meanwhile: as much of it as the spared CPU time is of what makes batches and of other processes (half of
     that at worst). Without workers the training's own work is shorter by a twentieth of what is spared (not at all at worst, a tenth at
     best), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:

@@ -10,10 +10,10 @@ Why it costs:
 How the gain is predicted:
     r is the wait for the threads, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms). B is the time in which the threads
     make batches, divided by the workers proposed, not below the CPU time of training, threads and receipt divided by the cores that the
-    process may use. At worst a worker slows the training by an eighth, and workers that bind take a tenth longer beside each other.
+    process may use. At worst a worker slows the training by an eighth, and workers that bind take a tenth longer when several run.
     What the training gains by threads that no longer take the lock from it is left out.
 When it is wrong:
-    A thread that hands over something else, and computes all the time, beside one that makes batches and mostly waits. Threads that live
+    A thread that hands over something else, and computes all the time, next to one that makes batches and mostly waits. Threads that live
     less than a second, or use less than a tenth of a core, are not seen. What cannot be pickled or forked needs work first. Threads that
     hardly ever let go of the lock hold up the training itself, and the batches are ready: that is gil-contention.
 What to try:

@@ -10,7 +10,7 @@ How the gain is predicted:
     r is 95 % of that time (80 % at worst, all of it at best, each by the interval of a share of stacks where it is known by
     those). B is what the workers need per step.
 When it is wrong:
-    With workers only stacks tell what of the time in requests is the sampler's: what holds the GIL is seen where it ends. A
+    With workers only stacks show what of the time in requests is the sampler's: what holds the GIL is seen where it ends. A
     sampler that must look at the model's last results cannot draw ahead.
 What to try:
     Draw a whole epoch's indices in one operation (numpy.random.choice with size=, torch.multinomial), or WeightedRandomSampler.

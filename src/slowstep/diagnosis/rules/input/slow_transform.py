@@ -19,11 +19,11 @@ Why it costs:
 How the gain is predicted:
     r is the wait for batches; B is what making batches takes when that function takes a twentieth of its time (a fifth at worst, and not
     less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the CPU
-    time of training and of making batches divided by the cores. A worker that is always busy slows the training beside it; relieved, it
+    time of training and of making batches divided by the cores. A worker that is always busy slows the training meanwhile; relieved, it
     lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes with what
-    computes beside it: as much of it as the spared CPU time is of what makes batches and of other processes (half of that at worst). Where
+    computes meanwhile: as much of it as the spared CPU time is of what makes batches and of other processes (half of that at worst). Where
     busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without workers the training thread makes
-    batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less for them (not at all at
+    batches itself, and nothing else binds; its own work is shorter by a twentieth of what it computes less for them (not at all at
     worst, a tenth at best), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.

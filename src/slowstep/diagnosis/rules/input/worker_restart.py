@@ -13,7 +13,7 @@ How the gain is predicted:
     itself is not made ahead in either case. B is what the workers need per step.
 When it is wrong:
     Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs
-    needs workers that are told.
+    must be changed in its workers, too.
 What to try:
     DataLoader(..., persistent_workers=True); a sampler that makes epochs longer.
 """

@@ -2,7 +2,7 @@
 
 What it sees:
     The training waits for input, or for a core that its workers took, at least 5 % of the window, and the workers are blocked on anything
-    else for less than half of their time; beside the thread that makes a batch, a quarter of a thread or more is busy in each worker;
+    else for less than half of their time; besides the thread that makes a batch, a quarter of a thread or more is busy in each worker;
     workers times busy threads, and the training thread, are more than the cores; and a fifth or more of the waits for batches is queueing
     for a core or waiting for those threads.
 Why it costs:

@@ -10,7 +10,7 @@ How the gain is predicted:
     it would be gone, and some more with it.
 When it is wrong:
     Others may be busy on cores that the training may not use (affinity, control groups): then the time in the queue is next to nothing.
-    On a virtual machine the neighbours on the host are seen only as far as the hypervisor tells of stolen time.
+    On a virtual machine the neighbours on the host are seen only as far as the hypervisor reports stolen time.
 What to try:
     Nothing in the script. Record again when the machine is quiet, or ask for cores of its own.
 """

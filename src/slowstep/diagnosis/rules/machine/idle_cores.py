@@ -5,7 +5,7 @@ What it sees:
     PyTorch was given no more threads than half of the cores, and its operations are long enough to be divided: 0.1 ms each or more.
     That leaves the verdict open. Hardware threads of one core share what computes: cores are physical ones, and where these are not
     known it is advice, for a framework that starts one thread for each leaves half of the others idle for good reason. Cores that others
-    use are idle where the machine is not a busy one by that; else it cannot tell, and that leaves no verdict open.
+    use are idle where the machine is not a busy one by that; else that is not known, and that leaves no verdict open.
 Why it costs:
     One operation is computed by as many threads as PyTorch was given. torchrun gives each process one where OMP_NUM_THREADS is not set.
 How the gain is predicted:
@@ -47,7 +47,7 @@ OPERATION_NS = 100_000.0
 OTHERS_ON_CORES = Wording(
     "others-on-cores",
     "the model computes on {threads} and leaves {left:.1f} of {cores:g} cores to others, who keep them busy: only a quieter machine "
-    "tells whether more threads gain",
+    "shows whether more threads gain",
 )
 
 

@@ -26,6 +26,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import MIB, format_duration, format_number
 
@@ -93,7 +94,7 @@ def _finding(m: Measurements, growth: MemoryGrowth, limit: Limit | None, left_s:
     title = f"memory grows by {format_number(per_step / MIB)} MiB a step{pace}{_when(left_s)}{unless}"
     fixes = (
         (
-            "look for what is kept from step to step: losses appended without .item() or .detach(), outputs collected in lists, caches "
+            f"look for what is kept from step to step: {m.training.words.advise(Remedy.KEPT_LOSSES)}, outputs collected in lists, caches "
             "without a limit"
         ),
         "if it is a cache that fills in the first epoch, check that it fits: record over two epochs",
@@ -128,4 +129,4 @@ def _long(left_s: float) -> str:
     return f"{left_s / 60:.0f} min" if 600 <= left_s < 3600 else format_duration(max(left_s, 1.0) * 1e9)
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps"), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps", "training"), judge=judge, advisory=True)

@@ -10,7 +10,7 @@ How the gain is predicted:
     Not at all: how long threads waited for their pages is charged to whatever they were doing. Where swapping is seen, freeing memory is
     worth a try before anything else.
 When it is wrong:
-    On a shared machine others may hold the memory: what the training holds is shown beside it. File pages that can be dropped are not
+    On a shared machine others may hold the memory: what the training holds is shown with it. File pages that can be dropped are not
     counted as used, but those of files mapped and in use are.
 What to try:
     Fewer loader workers or a smaller prefetch_factor, arrays or files mapped into memory in place of Python lists in the dataset, a

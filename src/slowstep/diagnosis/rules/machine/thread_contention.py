@@ -46,7 +46,7 @@ class _Cause:
     title: str
     evidence: tuple[Evidence, ...]
     fix: Fix
-    beside_others: bool = False  # how much of the queue is theirs is not known
+    others_compute: bool = False  # how much of the queue is theirs is not known
 
 
 def judge(m: Measurements) -> Answer:
@@ -62,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="cores used by the training", value=m.machine.resources.tree_cores, unit="cores"),
     )
     assumes = "no thread waited for a core (the cost of spinning, and of fewer threads, is not known)"
-    if low < CLAIM or cause.beside_others:
+    if low < CLAIM or cause.others_compute:
         return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
     stages = [stage for stage in STAGES if m.ledger.of(stage, PartKind.CORE_WAIT).any()]
     finding = Finding(
@@ -134,14 +134,14 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
     fewer = max(int(cores // ranks), 1)
     of = f"{ranks} training processes with {threads} threads each" if ranks > 1 else f"{threads} threads for one operation"
     return _Cause(
-        title=f"{of} share {cores:g} cores" + (", with other processes beside them" if m.machine.load.busy else ""),
+        title=f"{of} share {cores:g} cores" + (", while other processes run as well" if m.machine.load.busy else ""),
         evidence=(
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / ranks),
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
         fix=Fix(text=f"OMP_NUM_THREADS={fewer} or {m.training.words.advise(Remedy.THREADS, threads=fewer)}", lever=threads_lever(fewer)),
-        beside_others=m.machine.load.busy,
+        others_compute=m.machine.load.busy,
     )
 
 

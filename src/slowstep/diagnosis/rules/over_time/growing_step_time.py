@@ -18,7 +18,7 @@ When it is wrong:
     inputs (a curriculum, data that are sorted by length): up to the square of these nothing is blamed, and where the inputs' size is not
     known and both grow, this is not judged. Nor are forward, backward and optimizer of a model of which ever more parameters get a gradient
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
-    operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
+    operations (longer unrolling) is not separated from a history that is walked: this is not judged, unless operations of earlier steps are
     found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
     hold the GIL all the time: then no stack names its line, and only where it runs is said. What fewer than five stacks name
     is not blamed. That an optimizer which alone grows on a processor meets denormal numbers is a guess: they are not counted.
@@ -38,6 +38,7 @@ from slowstep.diagnosis.evidence.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import is_plural
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
@@ -103,15 +104,13 @@ def _fixes(m: Measurements, growth: PartGrowth) -> tuple[Fix, ...]:
 def _fix(m: Measurements, growth: PartGrowth) -> Fix:
     name = grown(m, growth)
     if keeps_graph(growth, m.over_time.graph):
-        return Fix(
-            text="detach() what is kept of earlier steps (a loss, a state), or keep its value by item(): backward walks their graphs too"
-        )
+        return Fix(text=f"{m.training.words.advise(Remedy.KEPT_GRAPHS)}: backward walks their graphs too")
     if growth.part in WORK:
         return Fix(text=f"look for what {name} keeps or walks from step to step: keep sums, or the last few, instead of all values")
     if growth.part.stage == UNATTRIBUTED:
         return Fix(
             text=f"see {name} for what is searched, walked or copied in each step, and gets longer: use a set or a dict for a list, or "
-            "keep sums; slowstep.span() around what may be it tells what it takes"
+            "keep sums; slowstep.span() around what may be it shows what it takes"
         )
     verbs = "walk, copy or write" if is_plural(growth.part) else "walks, copies or writes"
     return Fix(text=f"look for what {name} {verbs} again in each step: keep sums instead of all values, append to files")

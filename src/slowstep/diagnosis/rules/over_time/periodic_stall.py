@@ -10,7 +10,7 @@ How the gain is predicted:
 When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
     num_workers-th step, where workers cannot keep up) are left to the rules about input, as is what is built for the loader between epochs,
-    and a forward or a backward that is longer every num_workers-th step: the workers compute beside it. Roll-outs have a name. Work of the
+    and a forward or a backward that is longer every num_workers-th step: the workers compute meanwhile. Roll-outs have a name. Work of the
     models in steps in which another optimizer updates too (a generator's, once for five updates of its critic) is that network's turn. A
     forward and a backward that are longer together, in steps whose graph holds more values (a larger picture now and then, another loss),
     have more to compute: up to the square of these nothing is blamed. Where no graph of such a step was seen, this is not judged.

@@ -43,7 +43,7 @@ BY_SAMPLES = 0.5
 
 TOO_SHORT = Wording(
     "spread-of-few-steps",
-    f"{{steps:count step}} in {{ns:duration}} {{steps:plural does|do}} not tell how much steps vary: record {STEPS_AT_LEAST} steps or "
+    f"{{steps:count step}} in {{ns:duration}} {{steps:plural does|do}} not show how much steps vary: record {STEPS_AT_LEAST} steps or "
     f"more, and {ENOUGH_NS / 1e9:.0f} s or more",
 )
 BY_THE_MACHINE = Wording(

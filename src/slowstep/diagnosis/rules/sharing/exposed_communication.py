@@ -6,10 +6,10 @@ What it sees:
 Why it costs:
     Gradients are summed over the ranks while nothing else is done: the more ranks, the more of every step is lost.
 How the gain is predicted:
-    The steps are replayed with the collectives beside the backward, as far as the backward reaches. Where that makes no step shorter (the
+    The steps are replayed with the collectives during the backward, as far as the backward reaches. Where that makes no step shorter (the
     device waits for the host meanwhile), there is no finding.
 When it is wrong:
-    A collective waits for its slowest rank: one rank's trace cannot tell waiting from sending, and where another rank is late
+    A collective waits for its slowest rank: one rank's trace cannot distinguish waiting from sending, and where another rank is late
     overlapping gains nothing. With the traces of all ranks in one folder that waiting is left out. Sampled or single steps after a
     checkpoint show waits that others do not have. Tensor-parallel and pipeline-parallel collectives stand between the layers and cannot be
     moved.

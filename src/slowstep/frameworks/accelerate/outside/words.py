@@ -16,6 +16,7 @@ def _of_accelerator(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="accelerate",
     title="Accelerate",
+    packages=frozenset({"accelerate"}),
     code={
         Code.TRAINS: r"[/\\](site|dist)-packages[/\\]accelerate[/\\]",
     },

@@ -11,6 +11,8 @@ TRACE_EVENTS = TraceEvents(
         Event.TRAINS: r"transpose\(jvp",
         # jax/_src/compiler.py.
         Event.COMPILATION: r"^backend_compile(_and_load)?$",
+        # XLA (loop_add_fusion, wrapped_add).
+        Event.FUSED: r"(?i:fusion|^wrapped_)",
         Event.COMPILATION_FUNCTION: r"(^\$|jax/_src/)compiler\.py\S* backend_compile(_and_load)?$",
     },
 )

@@ -31,7 +31,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.SMALLER_COLLECTIVES: "send gradients in bfloat16: cast them before psum",
     Remedy.MERGE_GRADIENTS: "XLA_FLAGS=--xla_gpu_all_reduce_combine_threshold_bytes=134217728",
     Remedy.MERGE_COLLECTIVES: "psum over a whole pytree in one call; metrics once in many steps",
-    Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles tells why",
+    Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles says why",
     Remedy.DECLARE_SHAPES: "compile before the loop, jax.jit(step).lower(...).compile(), and keep it: "
     "jax.config.update('jax_compilation_cache_dir', ...)",
     Remedy.PINNED_BATCHES: "jax.device_put the next batch while this step runs: it stages copies without keeping the step",
@@ -50,6 +50,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.KNOWN_SIZES: "keep branches on the device: jax.lax.cond in place of if",
     Remedy.LAUNCH_FIRST: "run {every} steps inside one jax.jit with jax.lax.scan, or look at a step's results one step later",
     Remedy.ALIGNED_CHANNELS: "channels in multiples of 8, in the layout NHWC",
+    Remedy.CONVOLUTION_LAYOUT: "the layout NHWC",
     Remedy.FASTER_CONVOLUTION: "the layout NHWC, and XLA's autotuning (--xla_gpu_autotune_level=4)",
     Remedy.FASTER_ATTENTION: "jax.nn.dot_product_attention(implementation='cudnn'), which does attention in one kernel",
     Remedy.FASTER_OPERATION: "another implementation of it: a fused kernel, jax.lax in place of Python loops",
@@ -67,6 +68,8 @@ _FIXES: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.COMPILE_FUNCTION: "jax.jit",
+    Remedy.KEPT_LOSSES: "losses appended as arrays, without float()",
+    Remedy.READBACKS: "read-backs (float(), np.asarray())",
     Remedy.KEEP_COMPILED: "keep compiled functions between runs (jax_compilation_cache_dir); compile fewer shapes",
     Remedy.NOT_COMPILED: "record once with JAX_DISABLE_JIT=1 in the environment, which has them timed",
     Remedy.PROFILER: "jax.profiler",
@@ -96,10 +99,11 @@ _OWN = _FIXES | _RUNS | _RECORDING
 WORDS = Words(
     name="jax",
     title="JAX",
-    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated beside what is jitted",
+    packages=frozenset({"jax", "jaxlib", "flax", "optax"}),
+    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated outside of what is jitted",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # It warns when it is forked. Started anew each worker imports the script.
-    unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, beside which "
+    unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, with which "
     "processes that are forked may hang",
     arguments=_OWN,
     lacks=frozenset(Remedy) - (OF_LOADER - {Remedy.PIN_MEMORY}) - _OWN.keys(),

@@ -23,7 +23,7 @@ _CLASSES: Final = {TENSORFLOW: "TensorFlow", JAX: "JAX", TORCH: "Torch"}
 class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
-    `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
+    `waits_inside` tells that calls which train wait for their input as well, and that nothing shows how long; `running` is the list of
     callbacks of the `fit` that was told of a batch last; `given` is what each `fit` was given, and `by_script` tells that most calls
     are none of a `fit`, but of a loop of the script's own. What it knows is of one recording.
     """

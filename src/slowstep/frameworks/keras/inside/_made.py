@@ -12,7 +12,7 @@ from slowstep.record.experiment.device_lead import Wait
 
 
 def wait_for(logs: Any) -> Wait | None:
-    """What waits for the metrics that callbacks are handed; None where nothing tells. Raises what the framework that computes does."""
+    """What waits for the metrics that callbacks are handed; None where it is not known. Raises what the framework that computes does."""
     if backend_name() == JAX:
         return partial(_is_made, logs)
     return _results.wait_for(logs) if backend_name() == TENSORFLOW else None

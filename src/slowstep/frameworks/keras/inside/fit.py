@@ -99,7 +99,7 @@ class TrainBatches:
         self._input.look(ended_ns)
 
     def _keep_facts(self, *, hides_waits: bool = False) -> None:
-        """Say anew what is so of most updates. What is not known of some waits is not known of all: nobody tells which steps they were."""
+        """Say anew what is so of most updates. What is not known of some waits is not known of all: nothing shows which steps they were."""
         waits_inside, has_optimizers = FRAMEWORK.waits_inside or hides_waits, FRAMEWORK.has_optimizers
         more, fewer = (self._called, self._eager) if has_optimizers else (self._eager, self._called)
         # Of two that are called in turns, now one is ahead and now the other.

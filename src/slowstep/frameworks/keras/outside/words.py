@@ -72,6 +72,7 @@ INPUTS: Final[Mapping[str, Words]] = {
 WORDS = Words(
     name="keras",
     title="Keras",
+    packages=frozenset({"keras"}),
     code={Code.TRAINS: _PACKAGE, Code.STEPS: _PACKAGE},
     loop=re.compile(r"[/\\]keras[/\\]src[/\\]backend[/\\]\w+[/\\]trainer\.py$"),
     arguments={
@@ -82,7 +83,7 @@ WORDS = Words(
         Remedy.COMPILE: "compile(jit_compile=True)",
         Remedy.NO_EAGER: "compile() without run_eagerly=True, and no tf.config.run_functions_eagerly(True): "
         "prints and .numpy() in the step are for a look at it",
-        Remedy.STEPS_TOGETHER: "compile(..., steps_per_execution={value})",
+        Remedy.STEPS_TOGETHER: "compile(..., steps_per_execution={value}), which is to divide steps_per_epoch where fit is given that",
         Remedy.GRAPHS: "compile(jit_compile=True)",
         Remedy.FLOAT32: "keras.config.set_floatx('float32'), and batches as float32",
         Remedy.BFLOAT16: "keras.mixed_precision.set_global_policy('mixed_bfloat16')",

@@ -20,6 +20,7 @@ def _of_checkpoint(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="lightning",
     title="Lightning",
+    packages=frozenset({"lightning", "pytorch_lightning", "lightning_fabric", "lightning_utilities"}),
     code={
         Code.TRAINS: r"[/\\](site|dist)-packages[/\\](pytorch_)?lightning[/\\]",
     },
@@ -43,6 +44,8 @@ WORDS = Words(
         Remedy.CHECKPOINT_STEPS: _of_checkpoint("every_n_train_steps"),
         Remedy.CHECKPOINT_WEIGHTS: _of_checkpoint("save_weights_only", True),
         Remedy.CHECKPOINT_ASIDE: "Trainer(plugins=[AsyncCheckpointIO()])",
+        Remedy.LOG_SELDOM: "call self.log once in {every} steps, or for fewer metrics (log_every_n_steps spares the loggers, not this)",
+        Remedy.LOG_BY_EPOCH: "keep values in one tensor, and log what is made of it in on_train_epoch_end",
         Remedy.LOGGING_STEPS: _of_trainer("log_every_n_steps"),
         Remedy.PROGRESS_BAR: _of_trainer("enable_progress_bar", False),
         Remedy.ANOMALY: _of_trainer("detect_anomaly", False),

@@ -13,7 +13,7 @@ from slowstep.record.system.facts import cores_allowed
 class TensorFlow(Framework):
     """Functions that are traced once and then run as graphs. On a processor a call returns when all is done, and so is each operation.
 
-    `waits_inside` tells that a function which trains fetches its batches itself, and that nothing tells how long it waits for them.
+    `waits_inside` tells that a function which trains fetches its batches itself, and that nothing shows how long it waits for them.
     """
 
     name = "tensorflow"

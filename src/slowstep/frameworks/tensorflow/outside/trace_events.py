@@ -19,6 +19,8 @@ TRACE_EVENTS = TraceEvents(
         # Calls of its runtime, and the conversion of what they are given.
         Event.RUNTIME: r"^(TFE_\w+|Eager\w+(: .*)?|KernelAndDeviceFunc::Run|FunctionRun|ValidateInputTypeAndPlacement|convert_to_tensor)$",
         Event.COMPILATION: r"^Xla(Compile|Compiler::Compile)",
+        # XLA, and grappler.
+        Event.FUSED: r"(?i:fusion|fused|^wrapped_)",
         # The tracing of a tf.function.
         Event.COMPILATION_FUNCTION: r"tracing_compilation\.py\S* _create_concrete_function$",
     },

@@ -47,6 +47,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.LAUNCH_FIRST: "compile(steps_per_execution={every}), or run {every} steps inside one tf.function; "
     "set TF_GPU_THREAD_MODE=gpu_private",
     Remedy.ALIGNED_CHANNELS: "channels in multiples of 8, data_format='channels_last'",
+    Remedy.CONVOLUTION_LAYOUT: "data_format='channels_last'",
     Remedy.FASTER_CONVOLUTION: "data_format='channels_last', and mixed precision",
     Remedy.FASTER_ATTENTION: "keras.layers.MultiHeadAttention(flash_attention=True), which does attention in one kernel",
     Remedy.FASTER_OPERATION: "another implementation of it: tf.function(jit_compile=True)",
@@ -54,7 +55,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.STEADY_MEMORY: "the same shapes in every step: drop_remainder=True, padded lengths",
     Remedy.NO_EMPTYING: "a smaller batch where memory is full",
     Remedy.ON_DEVICE: "bring {operator} into the tf.function, on the device; tf.debugging.set_log_device_placement(True) "
-    "tells what is where",
+    "says what is where",
     Remedy.DATA_ASIDE: "if it prepares data, do it in tf.data, with prefetch",
     Remedy.FEWER_COPIES: "tf.function(jit_compile=True) drops copies between operations; tf.TensorArray in place of tf.concat in a loop",
     Remedy.SPARED_COPIES: "compare with tf.debugging.set_log_device_placement(True) which operations hand over between devices",
@@ -65,7 +66,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.PARALLEL_PYTHON: "{stage}(..., num_parallel_calls=tf.data.AUTOTUNE), "
     "which helps as far as {function} waits or lets go of the GIL",
     Remedy.PARALLEL_READING: "read files by interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
-    Remedy.ONE_PASS: "end the tf.data pipeline with repeat() and tell fit(..., steps_per_epoch=N), which keeps its iterator then",
+    Remedy.ONE_PASS: "end the tf.data pipeline with repeat() and call fit(..., steps_per_epoch=N), which keeps its iterator then",
     Remedy.STAGE_AHEAD: "end the tf.data pipeline with prefetch(tf.data.AUTOTUNE)",
     Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
     Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
@@ -100,6 +101,8 @@ _RECORDING: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads})",
+    Remedy.KEPT_LOSSES: "losses appended as tensors, without .numpy()",
+    Remedy.READBACKS: "read-backs (.numpy())",
     Remedy.COMPILE_FUNCTION: "tf.function",
     Remedy.STEP_IN_ONE_CALL: "put the whole step, gradients and update, into one tf.function, "
     "without tf.config.run_functions_eagerly(True)",
@@ -112,6 +115,7 @@ WORDS = Words(
     name="tensorflow",
     title="TensorFlow",
     loader="tf.data.Dataset",
+    packages=frozenset({"tensorflow"}),
     unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments={**_FIXES, **_RUNS, **_RECORDING},

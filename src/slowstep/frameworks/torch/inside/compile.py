@@ -15,12 +15,13 @@ from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, find
 from slowstep.record.recorder import now
 from slowstep.record.steps.named_spans import Label, NamedSpans
-from slowstep.stages import COMPILING
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 _MODULE = "torch._dynamo.callback"
+# What its spans are called in recordings; outside/words.py says what kind of part that is.
+AT_WORK = "torch.compile at work"
 
 
 def install(recorder: Recorder) -> Undo:
@@ -29,7 +30,7 @@ def install(recorder: Recorder) -> Undo:
     starts, ends = find(handler, "start_callbacks"), find(handler, "end_callbacks")
     if not isinstance(starts, list) or not isinstance(ends, list):
         raise Unfit("torch._dynamo keeps no list of callbacks")
-    spans, label = NamedSpans(recorder), Label(COMPILING, stage="compute")
+    spans, label = NamedSpans(recorder), Label(AT_WORK, stage="compute")
     begun_ns = [0]
 
     def begins(_: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._waits import KNOWN, IteratorWaits, Numbering
-from slowstep.record.hook import RECORDS_WAITS, Hook, telling_of_new
+from slowstep.record.hook import RECORDS_WAITS, Hook, reporting_new
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -63,7 +63,7 @@ def timed_start(recorder: Recorder, original: Any) -> Any:
 
 def noted_constructor(recorder: Recorder, original: Any) -> Any:
     """The constructor of a loader, `original`: which functions it was called in is remembered."""
-    return telling_of_new(recorder, original, recorder.shared(Numbering).remember_maker)
+    return reporting_new(recorder, original, recorder.shared(Numbering).remember_maker)
 
 
 def install_end(recorder: Recorder) -> Undo:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._collectives import timed_backward, timed_collective
 from slowstep.frameworks.torch.inside._gradient_sync import SharedModels
-from slowstep.record.hook import Hook, telling_of_new
+from slowstep.record.hook import Hook, reporting_new
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.timing.tracebacks import hide_own_frames
 
@@ -82,7 +82,7 @@ def install(recorder: Recorder) -> Undo:
     if hasattr(parallel, "_sync_buffers"):
         undos.append(replace(parallel, "_sync_buffers", timed_collective(recorder, parallel._sync_buffers, BUFFERS)))
     if parallel is not None:
-        undos.append(replace(parallel, "__init__", telling_of_new(recorder, parallel.__init__, recorder.shared(SharedModels).add)))
+        undos.append(replace(parallel, "__init__", reporting_new(recorder, parallel.__init__, recorder.shared(SharedModels).add)))
     return all_of(undos)
 
 

@@ -57,7 +57,9 @@ TRACE_EVENTS = TraceEvents(
         Event.COMPILATION: r"\(dynamo_timed\)$|^entire_(frame|backward)_compile$",
         Event.COMPILATION_FUNCTION: r"torch/_dynamo/convert_frame\.py\S* _compile$|torch/_inductor/compile_fx\.py\S* compile_fx$",
         Event.BUILD_FUNCTION: r"torch/utils/cpp_extension\.py\S* load(_inline)?$",
-        Event.COLLECTIVE: r"^c10d::|^record_param_comms$|^_c10d_functional::|^c10d_functional::",
+        Event.COLLECTIVE: r"^c10d::|^record_param_comms$|^_?c10d_functional(_autograd)?::",
+        # Inductor (triton_poi_fused_...), nvFuser, and the fuser of TorchScript.
+        Event.FUSED: r"(?i:^triton_|fused|nvfuser|^kernel\d+$|CudaCodeGen)",
         # Operators that call the libraries of one make of devices, and the collectives of these. Recurrent layers ask on every device
         # whether cuDNN could be used (`cudnn_is_acceptable`).
         Event.ON_DEVICE: r"^aten::_?(cudnn|miopen)_([^i]|i[^s])|^(nccl|rccl):",

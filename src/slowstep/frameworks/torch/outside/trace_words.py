@@ -36,7 +36,7 @@ FIXES: Final[dict[Remedy, str]] = {
     Remedy.READBACK_ASIDE: "copy into a pinned buffer: pinned.copy_(x, non_blocking=True) on a stream of its own, and read it a step later",
     Remedy.READ_SELDOM: "add up on the device (total += loss.detach()) and call .item() once in {every} steps",
     Remedy.READ_LATER: "copy into pinned memory without waiting, .to('cpu', non_blocking=True), and read it a step later, after an event",
-    Remedy.SIZES_AHEAD: "read sizes and lengths that a step needs for the next batch, beside this one (torchrec: TrainPipelineSparseDist)",
+    Remedy.SIZES_AHEAD: "read sizes and lengths that a step needs for the next batch during this one (torchrec: TrainPipelineSparseDist)",
     Remedy.NO_SYNC: "take torch.cuda.synchronize() out of the step; measure with torch.cuda.Event(enable_timing=True) "
     "and read it a step later",
     Remedy.KNOWN_SIZES: "avoid sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
@@ -68,7 +68,7 @@ RECORDING: Final[dict[Remedy, str]] = {
     Remedy.RECORD_FUNCTIONS: "record with with_stack=True",
     Remedy.RECORD_COMPILING: "record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
     Remedy.RECORD_COLLECTIVES: "record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
-    Remedy.RECORD_PINNED: "nsys profile --trace=cuda records it on NVIDIA devices; in the script, batch.is_pinned() tells",
+    Remedy.RECORD_PINNED: "nsys profile --trace=cuda records it on NVIDIA devices; in the script, batch.is_pinned() says so",
     Remedy.RECORD_LESS: "trace again with record_shapes=False and with_stack=False",
     Remedy.RECORD_REQUESTS: 'iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
     Remedy.RECORD_LATER: "torch.profiler.schedule(skip_first=20, wait=1, warmup=3, active=5)",

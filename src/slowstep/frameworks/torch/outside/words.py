@@ -5,6 +5,7 @@ from __future__ import annotations
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Argument, Code, Named, Words
 from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
+from slowstep.parts import PartKind
 
 
 def _of_loader(name: str, value: object = None, *, forks: bool = False) -> Argument:
@@ -48,6 +49,10 @@ WORDS = Words(
         Code.LOADER: _LOADER,
         Code.REQUEST: _LOADER + r"dataloader\.py$",
         Code.FETCH: _LOADER + r"_utils[/\\]fetch\.py$",
+        Code.WRITES: r"[/\\]torch[/\\]serialization",
+        Code.TENSORS: r"^torch[/\\]",
+        Code.PICTURES: r"^torchvision[/\\]utils([/\\]|\.py$)",
+        Code.METRICS: r"^(torchmetrics|torcheval)[/\\]",
         Code.HOOK_OF_BACKWARD: _OURS.format(now="backward", before=r"hooks[/\\]torch_backward"),
         Code.HOOK_OF_REQUEST: _OURS.format(now="_waits", before="waits"),
         Code.HOOK_OF_COLLATE: _OURS.format(now="_fetches", before="fetches"),
@@ -62,7 +67,23 @@ WORDS = Words(
         Named.WALKS: r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$",
         Named.COPIES: r"^Tensor\.clone$|^torch\.cat$",
         Named.CHANGES: r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$",
+        Named.TENSORS: r"\btorch\b",
+        Named.PUTS_TOGETHER: r"\b(tensor|as_tensor|stack|cat)$",
+        Named.FORWARD: r"\.forward$",
+        # The last names of classes and functions; the last of the second is written between its factors.
+        Named.CONVOLVES: r"^(Conv(Transpose)?[123]d|conv(_transpose)?[123]d)$",
+        Named.MULTIPLIES: r"^(Linear|linear|matmul|mm|bmm|addmm|baddbmm|@)$",
+        Named.ATTENDS: r"^scaled_dot_product_attention$",
     },
+    packages=frozenset(
+        {
+            *("torch", "torchaudio", "torchdata", "torchmetrics", "torchrec", "torchtext", "torchvision"),
+            *("apex", "colossalai", "composer", "deepspeed", "fairscale", "fbgemm_gpu", "flash_attn", "flashinfer", "ignite", "timm"),
+            *("transformer_engine", "triton", "vllm", "xformers"),
+        }
+    ),
+    spans={"torch.compile at work": PartKind.COMPILING},
+    devices={"cuda_available": "cuda"},
     saver="torch.save",
     arguments={
         Remedy.WORKERS: _of_loader("num_workers", forks=True),
@@ -79,6 +100,7 @@ WORDS = Words(
         Remedy.SHARE_ONCE: "with model.no_sync(): around forward and backward of all micro-batches of a step but the last",
         Remedy.ACCUMULATE: "model.no_sync() around all backwards but the last of several",
         Remedy.FUSED: Argument(call="torch.optim.{kind}(..., {arguments})", owner="torch.optim:{kind}", name="fused"),
+        Remedy.FUSED_OPTIMIZER: "a fused or foreach optimizer",
         Remedy.SPARSE_GRADIENT: "sparse=True in nn.Embedding and nn.EmbeddingBag",
         Remedy.SPARSE_UPDATE: "torch.optim.SparseAdam for the tables and {kind} for the rest",
         Remedy.SPARSE_PLAIN: "torch.optim.{kind} without momentum and weight_decay for the tables",
@@ -94,6 +116,7 @@ WORDS = Words(
         Remedy.NO_GRADIENTS: "torch.inference_mode()",
         Remedy.MAKE_ASIDE: "make the batches in a background thread or process, or by a Dataset that is read by {workers}",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
+        Remedy.PACKED_BATCH: "pack the batch into one tensor per type in collate_fn",
         Remedy.COLLATED_TENSORS: "return tensors from collate_fn (torch.from_numpy)",
         Remedy.ONLY_STACK: "only stack tensors (torch.stack, or the default collate function)",
         Remedy.SNAPSHOT_SELDOM: Argument(
@@ -101,6 +124,7 @@ WORDS = Words(
             owner="torchdata.stateful_dataloader:StatefulDataLoader",
             name="snapshot_every_n_steps",
         ),
+        Remedy.SMALLER_STATE: "keep what is large out of state_dict(), such as a shuffle buffer that can be filled again",
         Remedy.HAND_OVER: "torch.multiprocessing.set_sharing_strategy('file_system') before the loop: "
         "batches need no help of their worker then",
         Remedy.THREAD_PER_WORKER: "torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn",
@@ -113,6 +137,10 @@ WORDS = Words(
         # Of trainers' own callbacks, of which Lightning has one.
         Remedy.AVERAGED_BY_FRAMEWORK: "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn",
         Remedy.COMPILE_FUNCTION: "torch.compile",
+        Remedy.CONVOLUTION_LAYOUT: "channels_last",
+        Remedy.KEPT_LOSSES: "losses appended without .item() or .detach()",
+        Remedy.KEPT_GRAPHS: "detach() what is kept of earlier steps (a loss, a state), or keep its value by item()",
+        Remedy.READBACKS: "read-backs (.item(), .cpu())",
         Remedy.METRICS_AT_END: "gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end",
         Remedy.KEEP_COMPILED: "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them "
         "(its default is below /tmp), TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes",

@@ -16,6 +16,7 @@ def _of_arguments(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="transformers",
     title="Hugging Face Trainer",
+    packages=frozenset({"transformers", "datasets", "diffusers", "peft", "safetensors", "tokenizers", "trl"}),
     # Of it only its trainer: its models are called by anybody's loop.
     code={
         Code.TRAINS: r"[/\\](site|dist)-packages[/\\]transformers[/\\]trainer",

@@ -4,7 +4,7 @@ It is for `cache()` behind the last stage that gives the same in each epoch.
 
 What it changes:
     A second pipeline, like the training's own but for a `cache()` in memory behind the last stage that gives the same in the same order in
-    each epoch, is started beside it; while the lever is on the training gets that one's batches. What comes behind that stage (a shuffle,
+    each epoch, is started with it; while the lever is on the training gets that one's batches. What comes behind that stage (a shuffle,
     random changes, batches) is done as ever, and the numbers are those that the training's own would make. Before the first block all
     that is stored is read through once, half a second between two steps: no block fills it. It begins the data anew where they end.
 What it answers:

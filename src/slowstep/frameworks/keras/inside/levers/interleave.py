@@ -4,7 +4,7 @@ It is for `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`.
 
 What it changes:
     A second pipeline, like the training's own but for each `flat_map`, that of `TFRecordDataset(files)` among them, and each `interleave`
-    without num_parallel_calls, which then is an `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`, is started beside it; while the
+    without num_parallel_calls, which then is an `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`, is started with it; while the
     lever is on the training gets that one's batches. An `interleave` keeps its order; of a `flat_map` one element comes of each input in
     turn, of as many inputs as TensorFlow chooses by the number of cores: the same elements in another order, so batches hold others. On
     two cores it chooses one, and only begins the next inputs ahead. It begins the data anew where they end.

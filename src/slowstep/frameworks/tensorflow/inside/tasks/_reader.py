@@ -13,7 +13,7 @@ from slowstep.record.experiment.loader_reading import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What came of one request: so many elements, of so many samples and bytes; UNKNOWN where that is not told."""
+    """What came of one request: so many elements, of so many samples and bytes; UNKNOWN where that is not known."""
 
     count: int
     samples: int

@@ -89,7 +89,7 @@ def _first_length(node: Any) -> int:
 
 
 def _up_to_dimension(node: Any) -> Lengths:
-    """The shape of what it takes apart, up to the dimension along which it does; a length of 0 where that is not told."""
+    """The shape of what it takes apart, up to the dimension along which it does; a length of 0 where that is not known."""
     sizes, at = getattr(node, "_saved_self_sym_sizes", None), getattr(node, "_saved_dim", None)
     if name_of(node) == "Unbind":
         return (len(getattr(node, "_input_metadata", None) or ()),)

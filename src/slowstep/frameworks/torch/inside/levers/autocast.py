@@ -67,7 +67,7 @@ class Autocast(Change):
         if self._forward.seen_steps < Forward.ENOUGH_STEPS:
             return False
         if self._device is None:
-            unknown = "the script updates by hand, and the modules that it calls tell no parameters"
+            unknown = "the script updates by hand, and the modules that it calls show no parameters"
             trained = (each for module in self._forward.modules for each in module.parameters() if each.requires_grad)
             self._device = _device_of(self._framework.describe_parameters(trained), self._value, unknown)
         return True
@@ -132,7 +132,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return Autocast(
         training,
         value,
-        _device_of(training.recorder.framework.describe_optimizer(training.optimizer), value, "the optimizer does not tell its parameters"),
+        _device_of(training.recorder.framework.describe_optimizer(training.optimizer), value, "the optimizer does not show its parameters"),
     )
 
 

@@ -197,7 +197,7 @@ class SampleSizes:
         self._has_looked = False
 
     def of(self, batch: Any, samples: int | None) -> tuple[int, int, int]:
-        """Samples, the recorder's count of them, and bytes; UNKNOWN where they are not told. `samples` None: they are the recorder's."""
+        """Samples, the recorder's count of them, and bytes; UNKNOWN where they are not known. `samples` None: they are the recorder's."""
         began_ns = now()
         if self._has_looked and self._spent_ns > _MOST_SHARE * (began_ns - self._began_ns):
             return self._like_the_last(samples)

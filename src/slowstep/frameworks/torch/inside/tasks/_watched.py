@@ -12,7 +12,7 @@ from slowstep.frameworks.torch.inside.tasks._cells import queue_clock
 from slowstep.frameworks.torch.inside.tasks._slots import Slot
 from slowstep.record.recorder import now
 
-# The collate function, as a part in which built-in calls are counted; steps are told by their numbers.
+# The collate function, as a part in which built-in calls are counted; steps are known by their numbers.
 COLLATE: Final = "collate"
 # Calls that take so long are not timed the less exactly by two more looks at the kernel's clocks.
 _LONG_NS: Final = 50_000
