@@ -133,7 +133,7 @@ def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[d
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 
-@pytest.mark.parametrize("path", few(CASES, every=10), ids=NAMES)
+@pytest.mark.parametrize("path", few(CASES, every=10, is_sweep=True), ids=NAMES)
 def test_no_finding_of_a_real_trace_has_an_empty_track_and_the_stages_fill_the_steps(tmp_path: Path, path: Path) -> None:
     timeline = SOURCE.read(path)
 

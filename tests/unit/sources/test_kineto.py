@@ -41,7 +41,7 @@ def is_step(event: dict[str, Any]) -> bool:
 TODAYS = [(path, name) for path, name in zip(CASES, NAMES, strict=True) if "v100_resnet50_workers" not in name]
 
 
-@pytest.fixture(scope="module", params=few((path for path, _ in TODAYS), every=5), ids=[name for _, name in TODAYS])
+@pytest.fixture(scope="module", params=few((path for path, _ in TODAYS), every=5, is_sweep=True), ids=[name for _, name in TODAYS])
 def both(request: pytest.FixtureRequest) -> tuple[Path, Any, list[dict[str, Any]]]:
     complete = [event for event in plain(request.param) if event["ph"] == "X"]
     return request.param, read(request.param), complete
