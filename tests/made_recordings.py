@@ -88,6 +88,7 @@ class Training:
     loader: bool = True  # False: a loop that makes its own batches, in `input_ms`, at line INPUT_LINE of the loop
     input_ms: float = 0.0
     input_file: str = "functional.py"  # of torch, in which it makes them
+    input_function: str = "stack"  # there
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
     input_delay_ms: float = 0.0  # of them in which it waits for a core
     dataset: str = "MaskFolder"
@@ -131,6 +132,7 @@ class Training:
     beside_hands_over: bool = False  # that thread's function names what hands something over
     beside_called_by: str | None = None  # of the standard library, what has called that function
     beside_waits: int | None = None  # one in so many of its stacks stands in queue.put()
+    late_ms: float = 0.0  # of each stack of the training thread, how late it was taken
     startup_ms: float = 2_000.0  # between the launcher's start and the recording
 
 
@@ -327,7 +329,7 @@ class _Simulation:
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
             self.cpu += max(self.now - begin - (t.input_blocked_ms + t.input_delay_ms) * MS, 0.0)
             self.delay += t.input_delay_ms * MS
-            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/{t.input_file}", "stack", 1, 2)])
+            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/{t.input_file}", t.input_function, 1, 2)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self._mark()
             self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, self._bytes(done + step), thread=TRAINER_THREAD)
@@ -549,10 +551,10 @@ class _Simulation:
         self.trainer.event(fmt.WAIT, self.now - MS, self.now, iterator, 4, -1, thread=TRAINER_THREAD, flags=fmt.END)
 
     def _stacks(self, begin: float, end: float, frames: list[tuple[str, str, int, int]]) -> None:
-        period = self.t.stack_period_ms * MS
+        period, late = self.t.stack_period_ms * MS, self.t.late_ms * MS
         k = int(begin // period) + 1
         while k * period < end:
-            self.trainer.event(fmt.STACK, k * period, k * period, self.trainer.stack(frames), period, 0, thread=TRAINER_THREAD)
+            self.trainer.event(fmt.STACK, k * period, k * period, self.trainer.stack(frames), period, late, thread=TRAINER_THREAD)
             k += 1
 
 

@@ -23,7 +23,15 @@ how, work = sys.argv[1], int(sys.argv[2])
 STEPS = 300
 data = random.Random(1).randbytes(work)
 
+def load_in_python(index):
+    total = 0
+    for letter in range(30 * work):
+        total += letter % 7
+    return torch.full((64,), total / 1e9)
+
 def load_sample(index):
+    if how == "python":
+        return load_in_python(index)
     # Lets go of the GIL: else the training would wait for that, and the batches be ready.
     value = len(zlib.compress(data, 9))
     return torch.full((64,), index / (value + 1))
@@ -47,7 +55,7 @@ def of_pool():
 
 model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-for inputs in {"thread": of_thread, "pool": of_pool}[how]():
+for inputs in {"thread": of_thread, "python": of_thread, "pool": of_pool}[how]():
     optimizer.zero_grad()
     model(inputs).square().mean().backward()
     optimizer.step()
@@ -65,7 +73,7 @@ def report_on(work: Workplace, *words: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "made_in"),
-    [("thread", "keep_loading (train.py:22)"), pytest.param("pool", "load_batch (train.py:19)", marks=pytest.mark.nightly)],
+    [("thread", "keep_loading (train.py:30)"), pytest.param("pool", "load_batch (train.py:27)", marks=pytest.mark.nightly)],
 )
 def test_what_threads_run_is_named_where_they_cannot_keep_up(work: Workplace, how: str, made_in: str) -> None:
     report = report_on(work, how, "40000")
@@ -73,7 +81,18 @@ def test_what_threads_run_is_named_where_they_cannot_keep_up(work: Workplace, ho
     finding = next((each for each in report["findings"] if each["rule"] == "slow-prefetch-thread"), None)
     assert finding is not None, (report["verdict"], report["not_judged"])
     assert made_in in finding["title"]
-    assert any(row["value"] == "load_sample (train.py:14)" for row in finding["evidence"])
+    assert any(row["value"] == "load_sample (train.py:20)" for row in finding["evidence"])
+
+
+@pytest.mark.slow
+def test_a_thread_of_python_that_makes_batches_is_one_finding_and_about_input(work: Workplace) -> None:
+    report = report_on(work, "python", "200")
+
+    found = {each["rule"]: each for each in report["findings"]}
+    assert "slow-prefetch-thread" in found, (report["verdict"], report["not_judged"])
+    assert "gil-contention" not in found
+    assert found["slow-prefetch-thread"]["stage"] == "preprocess"
+    assert any("load_in_python" in str(row["value"]) for row in found["slow-prefetch-thread"]["evidence"])
 
 
 @pytest.mark.nightly

@@ -123,7 +123,7 @@ def _input_topic(found: RecordingAnalyses) -> InputTopic:
         sampler_time=found.sampler_time,
         rebuilt=attempt(find_rebuilt_input, trainer, steps, found.ledger),
         loop_input=attempt(find_loop_input, timeline, trainer, found.ledger),
-        prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, found.concurrent_threads),
+        prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, found.ledger, found.concurrent_threads),
         pipeline=attempt(find_pipeline, timeline, trainer, steps),
         padding=attempt(find_padding, timeline, trainer),
         stored_reads=attempt(find_stored_reads, timeline, found.producers, steps),

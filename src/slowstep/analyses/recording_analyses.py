@@ -126,7 +126,7 @@ class RecordingAnalyses:
     @cached_property
     def concurrent_threads(self) -> ConcurrentThreads:
         """Other threads of the process."""
-        return self.attempt(find_concurrent_threads, self.timeline, self.trainer, self.steps)
+        return self.attempt(_concurrent_threads, self.timeline, self.trainer, self.steps)
 
     @cached_property
     def device(self) -> str:
@@ -268,7 +268,15 @@ def _ledger(
     counted: CountedWork | None,
 ) -> Ledger:
     timed = gaps or gap_lines
-    return build_ledger(timeline, trainer, steps, waits, stacks, timed, device=device, beside_cores=beside.cores, counted=counted)
+    cores, is_held = beside.holding_cores, beside.gil_waits is not None and beside.gil_waits.shows_held is True
+    return build_ledger(
+        timeline, trainer, steps, waits, stacks, timed, device=device, beside_cores=cores, gil_is_held=is_held, counted=counted
+    )
+
+
+def _concurrent_threads(timeline: Timeline, trainer: Trainer, steps: Steps) -> ConcurrentThreads:
+    load = find_load(timeline.table("readings"), steps.edges_ns, trainer.facts.cores)
+    return find_concurrent_threads(timeline, trainer, steps, crowded=load.busy or load.is_full)
 
 
 def _load(timeline: Timeline, steps: Steps, trainer: Trainer, trainer_cpu_ns: float | None) -> Load:

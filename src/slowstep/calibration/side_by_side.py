@@ -99,3 +99,15 @@ AFTER_PAUSE_AT_MOST: Final = Calibration(
     measured_by=AFTER_SHORT_PAUSE.measured_by,
     date=AFTER_SHORT_PAUSE.date,
 )
+# Between a training thread and the other threads of its operations, with nothing else about.
+WAITS_FOR_OPERATIONS: Final = Calibration(
+    value=0.23,
+    low=0.08,
+    high=0.50,
+    unit="of its own CPU time in bodies of steps",
+    meaning="how long the training thread is blocked for the other thread of its operations, which does not spin: the median, and where "
+    "90 % of 43 trainings lie, up to 0.97 where operations are many and small; nothing with one thread an operation",
+    machine=TWO_CORES,
+    measured_by="recordings of the trainings of benchmarks/wild that have no Python thread of their own, by the CPU marks around bodies",
+    date="2026-11-30",
+)

@@ -12,11 +12,14 @@ from judged import answer_of, code_of, finding, values
 from made_measurements import MS, loop_fed, measurements, merged, per_step
 from made_parts import function_part
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
+from slowstep.analyses.python.concurrent_threads import ConcurrentThread
+from slowstep.analyses.python.gil_waits import GilWaits
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input.input_side import COMFORTABLE
 from slowstep.parts import CodePlace, Part, PartKind
 
-NAME = "slow-prefetch-thread"
+NAME, GIL = "slow-prefetch-thread", "gil-contention"
+HELD_UP = Part("compute", PartKind.HELD_UP)
 BODY_MS, WAITED_MS = 12.0, 30.0
 STEP_MS = BODY_MS + WAITED_MS
 PART = Part("preprocess", PartKind.THREAD_WAIT, place=CodePlace("train.py", 24))
@@ -68,6 +71,50 @@ def test_a_thread_that_is_not_known_to_be_the_limit_is_not_blamed(measured, code
 
     assert code_of(NAME, m) == code
     assert diagnose(m).verdict.state == "undetermined"
+
+
+def holds_up(ms: float, *, is_taken: bool = True, cores: float = 8.0, more_cores: float = 0.0) -> dict[str, Any]:
+    """Steps whose bodies are blocked for so long while a thread makes the next batches, which lie ready, on half of a core; and another
+    thread may compute.
+    """
+    makes = ConcurrentThread(name="maker", thread=7, cores=0.5, function=None)
+    other = ConcurrentThread(name="other", thread=8, cores=more_cores, function=None, waits=0.0)
+    given = waits(0.2, busy=0.6, cores=cores, ledger={HELD_UP: ms})
+    found = replace(given["prefetch_threads"], cpu_ns=0.5 * (BODY_MS + 0.2 + ms) * MS, numbers=frozenset({7}), is_taken=is_taken)
+    concurrent = {"threads": (makes, other) if more_cores else (makes,), "gil_waits": GilWaits(asked=100, waited=90)}
+    return merged(given, {"prefetch_threads": found, "concurrent_threads": concurrent})
+
+
+def test_a_thread_that_makes_batches_ahead_and_holds_up_the_steps_is_about_input_and_the_only_finding():
+    m = measurements(**holds_up(12.0))
+
+    found, diagnosis = finding(NAME, m), diagnose(m)
+    assert (diagnosis.verdict.state, diagnosis.verdict.stage, diagnosis.verdict.rule) == ("bottleneck", "preprocess", NAME)
+    assert found.claims == (HELD_UP,)
+    assert values(found)["most of it in"] == "decode (data.py:90)"
+    # A batch is received from a worker, and two of these make them as fast as they are needed.
+    assert found.gain.predicted == pytest.approx(24.2 / 13.2, rel=0.01)
+    assert answer_of(GIL, m) is None
+
+
+def test_where_processes_find_no_core_less_work_is_advised_and_they_are_the_worst_case():
+    many, one = (finding(NAME, measurements(**holds_up(12.0, cores=cores))) for cores in (8.0, 1.0))
+
+    assert "num_workers" in many.fixes[0].text
+    assert "num_workers" in one.fixes[1].text
+    assert one.gain.predicted == pytest.approx(24.2 / 12.2, rel=0.01)
+    assert one.gain.steady_low is not None
+    assert one.gain.steady_low < 1.0
+
+
+@pytest.mark.parametrize(
+    "measured", [holds_up(12.0, is_taken=False), holds_up(12.0, more_cores=0.8)], ids=["not taken", "another computes more"]
+)
+def test_a_thread_that_is_not_seen_to_make_the_input_stays_what_it_is(measured):
+    m = measurements(**measured)
+
+    assert answer_of(NAME, m) is None
+    assert finding(GIL, m).stage == "compute"
 
 
 def test_a_thread_that_keeps_up_is_left_alone():

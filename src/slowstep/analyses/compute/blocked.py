@@ -43,7 +43,8 @@ def find_blocked(
     """None where it is not known who computed, and where the host does not wait for what does.
 
     `own_ns` is the training thread's CPU time per step. All that its process tree computed counts for the steps' own work, but for what the
-    loader's workers are known to have used. What a quota held back, or the hypervisor took, would have computed.
+    loader's workers are known to have used. What a quota held back, or the hypervisor took, would have computed; and what another Python
+    thread held up is its doing.
     """
     if trainer.is_asynchronous or own_ns is None or (load.tree_cores is None and machine.threads != 1):
         return None
@@ -51,7 +52,7 @@ def find_blocked(
     made_ns = (demand.cpu_ns or 0.0) if demand.workers else 0.0
     computed = max(own_ns / step_ns, (load.tree_cores or 0.0) - made_ns / step_ns)
     held_back = (load.stolen_cores or 0.0) + (0.0 if machine.throttling is None else machine.throttling.cores)
-    own_work = float((ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT)).mean()) / step_ns
+    own_work = float((ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT, PartKind.HELD_UP)).mean()) / step_ns
     share = max(own_work - computed - held_back, 0.0)
     return Blocked(share=share, line=_line(trainer, stacks) if share else None)
 

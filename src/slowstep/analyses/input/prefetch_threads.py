@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.input.taken_from_threads import POOLS, takes_from
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
 from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, inside, is_library, is_waiting, read_stacks, shown
 from slowstep.analyses.steps.steps import Steps
@@ -16,15 +17,14 @@ from slowstep.part_words import part_in_words
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.timeline.timeline import Frame, Place, Timeline
 
-# Where the standard library's pools call what they were given: its result is what the loop waits for.
-POOL = re.compile(r"[/\\](concurrent[/\\]futures[/\\]thread|multiprocessing[/\\]pool)\.py$")
 # A function below the threads' own that holds so much of their stacks is named.
 INNER_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrefetchThreads:
-    """Threads that run the same `function`, and hand over what it makes.
+    """Threads that run the same `function`, and hand over what it makes. `numbers` are theirs; `is_taken` tells whether the training was
+    seen to take its input from such.
 
     `inner` is the deepest function of the user's that holds at least INNER_SHARE of their stacks, with that share; None where none does.
     Times are per step, of all threads together: `wall_ns` that they do not wait in, `cpu_ns` on cores. `busy_share` is the first of them as
@@ -38,13 +38,19 @@ class PrefetchThreads:
     cpu_ns: float
     busy_share: float
     stacks: int
+    numbers: frozenset[int] = frozenset()
+    is_taken: bool = False
 
 
-def find_prefetch_threads(timeline: Timeline, trainer: Trainer, steps: Steps, beside: ConcurrentThreads) -> PrefetchThreads | None:
-    """Those that use most of the processor; None where no thread that computes hands anything over."""
+def find_prefetch_threads(
+    timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, concurrent: ConcurrentThreads
+) -> PrefetchThreads | None:
+    """Those that use most of the processor, of such as the training was seen to take from if there are any; None where no thread that
+    computes hands anything over.
+    """
     found: dict[Place, list[tuple[int, float]]] = defaultdict(list)
     paths: dict[Place, list[tuple[float, Path]]] = defaultdict(list)
-    for each in beside.threads:
+    for each in concurrent.threads:
         stacks = read_stacks(timeline, trainer.process, each.thread)
         mine = _within(stacks, steps)
         place = _handing_over(mine, trainer.facts.hands_over)
@@ -53,7 +59,9 @@ def find_prefetch_threads(timeline: Timeline, trainer: Trainer, steps: Steps, be
             paths[place] += mine
     if not found:
         return None
-    place = max(found, key=lambda each: sum(cores for _, cores in found[each]))
+    from_queues, from_pools = takes_from(timeline, trainer, steps, ledger)
+    seen = {each for each in found if (from_pools if _is_of_pool(each, paths[each], trainer) else from_queues)}
+    place = max(found, key=lambda each: (each in seen, sum(cores for _, cores in found[each])))
     cores, taken = sum(cores for _, cores in found[place]), paths[place]
     whole, step_ns = sum(weight for weight, _ in taken), float(steps.duration_ns.mean())
     busy = sum(weight for weight, path in taken if not is_waiting(path)) / max(whole, 1.0)
@@ -66,7 +74,13 @@ def find_prefetch_threads(timeline: Timeline, trainer: Trainer, steps: Steps, be
         cpu_ns=cores * step_ns,
         busy_share=busy,
         stacks=len(taken),
+        numbers=frozenset(number for number, _ in found[place]),
+        is_taken=place in seen,
     )
+
+
+def _is_of_pool(place: Place, paths: list[tuple[float, Path]], trainer: Trainer) -> bool:
+    return place not in trainer.facts.hands_over and any(POOLS.search(frame.file) for _, path in paths for frame in path)
 
 
 def _within(stacks: Stacks, steps: Steps) -> list[tuple[float, Path]]:
@@ -85,7 +99,7 @@ def _handing_over(paths: list[tuple[float, Path]], hands_over: frozenset[Place])
 def _in_path(path: Path, hands_over: frozenset[Place]) -> Place | None:
     own = [_place(frame) for frame in path if not is_library(frame)]
     said = next((place for place in own if place in hands_over), None)
-    if said is not None or not any(POOL.search(frame.file) for frame in path):
+    if said is not None or not any(POOLS.search(frame.file) for frame in path):
         return said
     return own[0] if own else None
 

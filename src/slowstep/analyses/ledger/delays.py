@@ -13,7 +13,7 @@ from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.sharing.sharing import blocked_in_backward
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.parts import BACKWARD, Part, PartKind
+from slowstep.parts import BACKWARD, NOT_ATTRIBUTED, Part, PartKind
 from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -33,11 +33,20 @@ def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[
     _add(rows, Part(SHARING, PartKind.RANK_WAIT), moved)
 
 
-def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats], *, beside_cores: float = 0.0) -> None:
+def move_delay(
+    timeline: Timeline,
+    trainer: Trainer,
+    steps: Steps,
+    rows: dict[Part, Floats],
+    *,
+    beside_cores: float = 0.0,
+    gil_is_held: bool = False,
+) -> None:
     """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own.
 
     In a loop that is not fed what its making of input was blocked is told from what it computed: `read`. So is what it was blocked in
-    bodies where other Python threads of the process, which use `beside_cores`, may have held it up.
+    bodies where other Python threads of the process, which use `beside_cores`, may have held it up; and where the `gil_is_held`, as is
+    seen, what it was blocked in gaps that nothing names, and in its making of input no more than in bodies: that may read.
     """
     marked = _marked(timeline, trainer, steps)
     if marked is None:
@@ -46,10 +55,13 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
     # What of a loader is in `preprocess` has its own account (`_is_of_loader`).
     outside = ("preprocess", *RESULT_STAGES, UNATTRIBUTED)
     _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
-    if not trainer.is_fed:
-        _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)
+    blocked = _blocked_share(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)
     if beside_cores > 0:
         _move_held_up(rows, marked, beside_cores)
+    held = _move_held_in_gaps(rows, np.minimum(blocked, beside_cores)) if gil_is_held else np.zeros_like(blocked)
+    if not trainer.is_fed:
+        left = np.divide(blocked - held, 1 - held, out=np.zeros_like(held), where=held < 1)
+        _move_blocked(rows, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +114,49 @@ def _move_held_up(rows: dict[Part, Floats], marked: _Marked, beside_cores: float
     # Of steps that are too short for marks of their own, those that have some tell.
     share = min(float(marked.blocked_ns[marked.body].sum()) / wall, beside_cores)
     for part in [part for part in rows if part.stage == "compute" and part.kind not in _NOT_OWN]:
-        moved = rows[part] * share
-        rows[part] = rows[part] - moved
-        _add(rows, Part("compute", PartKind.HELD_UP), moved)
+        _move_to_held_up(rows, part, share)
 
 
-def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
-    """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
-    waiting = [part for part in rows if part.kind is PartKind.THREAD_WAIT or _is_of_loader(part)]
-    gaps = [part for part in rows if part.stage in outside and part.kind not in _NOT_OWN and part not in waiting]
-    making = [part for part in gaps if part.stage == "preprocess"]
-    if not making:
-        return
-    left = np.maximum(blocked - np.sum([rows[part] for part in waiting], axis=0), 0.0) if waiting else blocked
-    held = np.sum([rows[part] for part in gaps], axis=0)
-    share = np.divide(np.minimum(left, held), held, out=np.zeros_like(held), where=held > 0)
+def _move_held_in_gaps(rows: dict[Part, Floats], blocked: Floats) -> Floats:
+    """Move what gaps were blocked by those threads, and return what share of making input that was."""
+    at_most = float(rows[Part("compute", PartKind.HELD_UP)].mean()) if Part("compute", PartKind.HELD_UP) in rows else 0.0
+    making = _making(rows)
+    whole = blocked * np.sum([rows[part] for part in making], axis=0) if making else np.zeros_like(blocked)
+    share = blocked * np.minimum(np.divide(at_most, whole, out=np.ones_like(whole), where=whole > 0), 1.0)
     for part in making:
+        _move_to_held_up(rows, part, share)
+    if NOT_ATTRIBUTED in rows:
+        _move_to_held_up(rows, NOT_ATTRIBUTED, blocked)
+    return share
+
+
+def _making(rows: dict[Part, Floats]) -> list[Part]:
+    """The parts of the loop's own making of input."""
+    return [part for part in rows if part.stage == "preprocess" and part.kind not in _NOT_OWN and not _is_waiting(part)]
+
+
+def _move_to_held_up(rows: dict[Part, Floats], part: Part, share: Floats | float) -> None:
+    moved = rows[part] * share
+    rows[part] = rows[part] - moved
+    _add(rows, Part("compute", PartKind.HELD_UP), moved)
+
+
+def _blocked_share(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> Floats:
+    """How much of what is done outside the bodies, waits for input left out, the thread was blocked, of what it was there per step."""
+    waiting = [part for part in rows if _is_waiting(part)]
+    gaps = [part for part in rows if part.stage in outside and part.kind not in _NOT_OWN and part not in waiting]
+    left = np.maximum(blocked - np.sum([rows[part] for part in waiting], axis=0), 0.0) if waiting else blocked
+    held = np.sum([rows[part] for part in gaps], axis=0) if gaps else np.zeros_like(blocked)
+    return np.divide(np.minimum(left, held), held, out=np.zeros_like(held), where=held > 0)
+
+
+def _is_waiting(part: Part) -> bool:
+    return part.kind is PartKind.THREAD_WAIT or _is_of_loader(part)
+
+
+def _move_blocked(rows: dict[Part, Floats], share: Floats) -> None:
+    """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
+    for part in _making(rows):
         moved = rows[part] * share
         rows[part] = rows[part] - moved
         _add(rows, Part("read", PartKind.BLOCKED), moved)

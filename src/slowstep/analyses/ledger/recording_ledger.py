@@ -52,12 +52,14 @@ def build_ledger(
     *,
     device: str = "cpu",
     beside_cores: float = 0.0,
+    gil_is_held: bool = False,
     counted: CountedWork | None = None,
 ) -> Ledger:
     """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
 
     With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
-    process, which use `beside_cores`. What a framework `counted` of its own threads takes the place of what its calls seemed to do.
+    process, which use `beside_cores`, and of which it may be seen that the `gil_is_held`. What a framework `counted` of its own threads
+    takes the place of what its calls seemed to do.
     """
     forwards = forwards_of(trainer, stacks)
     spans = label_spans(trainer, waits, forwards)
@@ -67,7 +69,7 @@ def build_ledger(
     rows = _together(charge_spans(spans, waits, charged, steps.stretches), named_ns)
     move_closures(trainer, steps, stacks, rows)
     rows = _folded(rows)
-    _move_delays(timeline, trainer, steps, rows, device, beside_cores)
+    _move_delays(timeline, trainer, steps, rows, device, beside_cores, gil_is_held=gil_is_held)
     is_beside = trainer.is_asynchronous or device != "cpu"
     within, by_operation = within_steps(stacks, steps), None
     if is_beside and was_asked(within):
@@ -98,12 +100,14 @@ def _together(rows: NsByPart, more: NsByPart) -> NsByPart:
     return {**rows, **{part: rows[part] + ns if part in rows else ns for part, ns in more.items()}}
 
 
-def _move_delays(timeline: Timeline, trainer: Trainer, steps: Steps, rows: NsByPart, device: str, beside_cores: float) -> None:
+def _move_delays(
+    timeline: Timeline, trainer: Trainer, steps: Steps, rows: NsByPart, device: str, beside_cores: float, *, gil_is_held: bool
+) -> None:
     """Give to other ranks, and to who used the cores meanwhile, what the training thread waited for them."""
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
-    move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
+    move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0, gil_is_held=is_alone and gil_is_held)
 
 
 def _with_counted_waits(ledger: Ledger, trainer: Trainer, steps: Steps, counted: CountedWork) -> Ledger:

@@ -11,6 +11,8 @@ from slowstep.timeline.intervals import Ints
 
 # From this share of allowed cores on, other processes' load changes what a step takes (docs/definitions.md: "busy machine").
 BUSY_FROM = 0.20
+# Of the allowed cores: the machine and the recorder take a part of an idle one (`IDLE_CORE`), so with more in use none is free.
+FULL_FROM = 0.95
 # Cores by which two readings of the same processes, a tenth of a second apart at most, do not differ over a window of seconds.
 STRANGER_FROM = 0.05
 
@@ -38,6 +40,11 @@ class Load:
     def stolen_share(self) -> float | None:
         """What the hypervisor took of that: cores that were wanted and not given / allowed cores."""
         return None if self.stolen_cores is None or not self.cores else max(self.stolen_cores, 0.0) / self.cores
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the training itself uses all cores, so that whoever wakes up waits for one."""
+        return self.tree_cores is not None and bool(self.cores) and self.tree_cores >= FULL_FROM * (self.cores or 0.0)
 
     @property
     def busy(self) -> bool:

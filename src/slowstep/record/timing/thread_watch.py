@@ -5,6 +5,7 @@ Threads of one process share the GIL: while one computes in Python, no other doe
 
 from __future__ import annotations
 
+import dis
 import threading
 from collections.abc import Callable, Collection
 from types import CodeType
@@ -23,8 +24,10 @@ _MARKED_FROM: Final = 0.01
 _MOST: Final = 16
 # What the recorder's own threads are called.
 _OWN: Final = "slowstep-"
-# Methods of queue.Queue, threading.Condition and threading.Event by which a thread tells another that something is there.
-_HANDING_OVER: Final = frozenset(("put", "put_nowait", "notify", "notify_all", "set"))
+# Methods of queue.Queue, threading.Condition and threading.Event by which a thread tells another that something is there. Of them `set` is
+# a type, too.
+_HANDING_OVER: Final = frozenset(("put", "put_nowait", "notify", "notify_all"))
+_EVENT_SET: Final = "set"
 
 
 class ThreadWatch:
@@ -96,7 +99,11 @@ class ThreadWatch:
 
 def hands_over(code: CodeType) -> bool:
     """Whether a function names a method that hands something to another thread, as whoever makes batches in a thread does."""
-    return not _HANDING_OVER.isdisjoint(code.co_names)
+    return not _HANDING_OVER.isdisjoint(code.co_names) or (_EVENT_SET in code.co_names and _calls_method(code, _EVENT_SET))
+
+
+def _calls_method(code: CodeType, name: str) -> bool:
+    return any(step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") for step in dis.get_instructions(code))
 
 
 def _used_ns(thread: int) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from made_parts import function_part
-from made_recordings import Training, make_recording
+from made_recordings import BESIDE_THREAD, Training, make_recording
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.sources.recording import SOURCE
@@ -54,6 +54,28 @@ def test_how_long_it_waits_itself_is_known_by_its_stacks(tmp_path):
 
     assert found is not None
     assert found.busy_share == pytest.approx(0.75, abs=0.02)
+
+
+BY_POOL: dict[str, Any] = {"beside_hands_over": False, "beside_called_by": "concurrent/futures/thread.py"}
+FROM_POOL: dict[str, Any] = {"input_file": "concurrent/futures/_base.py", "input_function": "Future.result"}
+
+
+@pytest.mark.parametrize(
+    ("known", "is_taken"),
+    [
+        ({"input_function": "Queue.get"}, True),
+        ({"input_function": "Queue.put"}, False),
+        ({"input_function": "Queue.get", **BY_POOL}, False),
+        ({**FROM_POOL, **BY_POOL}, True),
+        (FROM_POOL, False),
+    ],
+    ids=["from its queue", "into a queue", "from a queue beside a pool", "from its pool", "from a pool beside a queue"],
+)
+def test_it_makes_the_input_where_the_loop_takes_from_such(tmp_path, known, is_taken):
+    found = measured(tmp_path, **known).input.prefetch_threads
+
+    assert found is not None
+    assert (found.is_taken, found.numbers) == (is_taken, {BESIDE_THREAD})
 
 
 @pytest.mark.parametrize("changes", [{"beside_hands_over": False}, {"beside": None}], ids=["hands nothing over", "no thread that computes"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slowstep.analyses.machine.load import Load, without_strangers
@@ -20,3 +22,8 @@ def test_a_training_outside_of_the_process_tree_is_not_called_foreign():
 def test_others_are_busy_where_the_tree_holds_the_training(trainer_cores):
     assert without_strangers(IDLE_TREE, trainer_cores) == IDLE_TREE
     assert IDLE_TREE.busy
+
+
+@pytest.mark.parametrize(("tree_cores", "full"), [(1.95, True), (1.5, False), (None, False)])
+def test_cores_are_full_where_the_training_uses_all(tree_cores, full):
+    assert replace(IDLE_TREE, tree_cores=tree_cores).is_full is full
