@@ -73,6 +73,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[s
         {"stage": "preprocess"},
         lambda report: {"workers": 1, "persistent": True, "receive_ms": 1},
     ),
+    # A thread that never waits, and keeps the training from the GIL for 12 ms of each step.
+    "gil-contention": (
+        {"beside": (0.9, 12.0), "late_ms": 2.0, "engine_calls": (("/usr/lib/python3.11/copy.py", "copy", 1, 2),), "threads": 1},
+        {"stage": "compute"},
+        lambda report: {"beside": None},
+    ),
     "serial-loader reading": (
         {"workers": 0, "getitem_ms": 1, "blocked_ms": 12, "storage": True},
         {"stage": "read"},
