@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from slowstep.record.framework import Framework
 from slowstep.record.recorder import now
@@ -35,6 +35,9 @@ _LINES_AFTER: Final = (2, 12)
 _GAP_LINES_AFTER: Final = 2
 # So many batches in a row, each looked at after another update, are a loop that is fed.
 _MOST_BATCHES: Final = 20
+# Updates in a row with no receipt between them, after which they are looked at one by one only once there is one: a loop without a loader has no
+# receipts, and to look at each update took 12 us of its step.
+_MOST_IN_VAIN: Final = 100
 # The training's thread, and our own sampler's.
 _THREADS: Final = 2
 _LOOK_EVERY_NS: Final = 500_000_000
@@ -43,6 +46,12 @@ _LOOK_EVERY_NS: Final = 500_000_000
 def mixes_threads() -> bool:
     """Whether the profiler would take other threads' calls for this one's: from Python 3.12 on it hears of those of all threads."""
     return sys.version_info >= (3, 12) and threading.active_count() > _THREADS
+
+
+class Looked(Protocol):
+    """An optimizer whose next update is looked at if it ends at `due_ns` or later."""
+
+    due_ns: int
 
 
 class StepCalls:
@@ -63,7 +72,9 @@ class StepCalls:
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
-        self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = 0
+        self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = self._in_vain = 0
+        # The optimizer whose updates are not looked at one by one until there is a receipt.
+        self._unlooked: Looked | None = None
         self._compilations: int | None = None
         self._turns: UpdateTurns | None = None
         self._is_apart = False
@@ -77,8 +88,8 @@ class StepCalls:
         self._lines.forget()
         self._clear()
 
-    def updated(self, me: ThreadState, at_ns: int, place: UpdateTurn = UpdateTurn.LAST) -> bool:
-        """An update has ended: end the body that was timed, and see whether the next gap or body is.
+    def updated(self, me: ThreadState, at_ns: int, place: UpdateTurn = UpdateTurn.LAST, of: Looked | None = None) -> bool:
+        """An update `of` an optimizer has ended: end the body that was timed, and see whether the next gap or body is.
 
         `place` tells where a step ends that is not fed. Returns whether something is timed: then this is to be called at the very next
         update of the same optimizer.
@@ -92,7 +103,7 @@ class StepCalls:
             return False
         if self._thread and not (place is UpdateTurn.LAST and self._end(me, at_ns)):
             # It goes on, where it is this thread's, to the last update for this batch.
-            return self._thread == me.thread
+            return self._thread == me.thread and self._unlooked is None
         if not self._recorder.live[0] or not self._recorder.level:
             return False
         if at_ns >= self._look_ns:
@@ -109,7 +120,9 @@ class StepCalls:
             me.quick = None
             if gap and not self._begin_gap(me):
                 self._release(me)
-        return self._thread == me.thread
+        if not gap and self._in_vain >= _MOST_IN_VAIN and self._thread == me.thread:
+            self._unlooked = of
+        return self._thread == me.thread and self._unlooked is None
 
     def _may_time(self, *, only_calls_of_a_gap: bool) -> bool:
         """Whether that can be done now; what forbids it is noted once: what was never timed is not known to be nothing."""
@@ -145,7 +158,9 @@ class StepCalls:
 
     def _received(self, me: ThreadState) -> None:
         """A batch is there: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
-        me.when_received = None
+        me.when_received, self._in_vain = None, 0
+        if self._unlooked is not None:
+            self._unlooked.due_ns, self._unlooked = 0, None
         try:
             if self._thread == me.thread and not (me.unfed and me.waits > self._waits):
                 self._turn_to_body(me, now())
@@ -212,11 +227,13 @@ class StepCalls:
             self._lines.end()
         elif self._body.running:
             self._body.end(at_ns)
+        else:
+            self._in_vain += 1
         self._release(me)
         return True
 
     def _release(self, me: ThreadState) -> None:
-        self._thread, me.when_received = 0, None
+        self._thread, me.when_received, self._unlooked = 0, None, None
 
     def _look(self, at_ns: int) -> None:
         self._look_ns = at_ns + _LOOK_EVERY_NS

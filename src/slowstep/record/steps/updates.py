@@ -163,9 +163,11 @@ class Updates:
     def called(self, trainer: Any, t0: int, t1: int, updates: int = 1) -> None:
         """Record one call of what trains without an optimizer, in which so many updates were made: it is one step. Raises nothing."""
         try:
-            state = self.known(trainer)
+            state = self._optimizers.get(id(trainer)) or self.known(trainer)
             self._recorder.event(UPDATE, t0, t1, state.number, updates)
-            self._count(state, t1)
+            state.count += 1
+            if t1 >= state.due_ns:
+                self._do_what_is_due(state, t1)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -282,7 +284,7 @@ class Updates:
             if state.updates > self._most:
                 self._most = state.updates
                 self._tell_of_steps(state.updates, at_ns)
-            if self._calls.updated(me, at_ns, self._place(state)):
+            if self._calls.updated(me, at_ns, self._place(state), state):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)

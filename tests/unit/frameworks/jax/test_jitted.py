@@ -221,8 +221,19 @@ def test_the_device_is_idle_when_the_last_result_is_there_and_not_while_it_is_gi
     calls.returned(step, (), {}, result)
 
     assert calls.is_idle(here, -7) is True
-    (place,) = calls._places
-    assert calls.is_idle(*place) is False
+    ((_, at),) = calls._places
+    assert calls.is_idle(here, at) is False
+
+
+def test_a_function_that_is_gone_is_not_taken_for_one_that_lies_where_it_lay(recorder):
+    calls = JittedCalls(recorder)
+    for number in range(3):
+        step = jax.jit(lambda w, number=number: w + number)
+        calls.returned(step, (), {}, step(X))
+        assert [known() for known, _ in calls._jitted.values()] == [step]
+        del step
+
+    assert not calls._jitted
 
 
 def test_no_more_of_the_scripts_arrays_is_kept_than_is_small(recorder):

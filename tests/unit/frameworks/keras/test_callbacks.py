@@ -46,6 +46,41 @@ class Callback:
         time.sleep(0.001)
 
 
+class Base:
+    """As Keras' own, from which all callbacks of a version inherit."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.on_batch_end(batch, logs=logs)
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None: ...
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None: ...
+
+
+class AfterEpochs(Base):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        time.sleep(0.001)
+
+
+class AfterBatches(Base):
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        time.sleep(0.001)
+
+
+class Handed(Base):
+    """As `LambdaCallback`: its function is an attribute."""
+
+    def __init__(self, name: str) -> None:
+        setattr(self, name, lambda *_, **__: None)
+
+
+class Passes(Base):
+    """Whatever is asked of it is another callback's."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(AfterBatches(), name)
+
+
 class Draw(Callback): ...
 
 
@@ -106,6 +141,34 @@ def test_what_the_list_keeps_for_itself_stays_its_own(written):
     told.on_train_batch_end(3)
 
     assert (told.told, vars(told).keys()) == ([3], {"callbacks", "told"})
+
+
+@pytest.mark.parametrize(
+    ("called", "told"),
+    [
+        ([Base(), AfterEpochs()], []),
+        ([Base(), AfterBatches()], ["Base", "AfterBatches"]),
+        ([Handed("on_train_batch_end")], ["Handed"]),
+        ([Handed("on_batch_end")], ["Handed"]),
+        ([Handed("on_epoch_end")], []),
+        ([Passes()], ["Passes"]),
+        ([Draw()], ["Draw"]),
+    ],
+)
+def test_after_each_batch_callbacks_are_timed_where_any_of_them_has_something_to_do(written, monkeypatch, called, told):
+    module = ModuleType("keras.src.callbacks.callback")
+    module.Callback = Base  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    callback_list = CallbackList(*called)
+    for batch in range(2):
+        callback_list.on_train_batch_end(batch)
+
+    assert [label.name.partition(":")[2].strip().partition(".")[0] or label.name for label in written] == 2 * told
+    assert callback_list.told == [0, 1]
+
+    written.clear()
+    CallbackList(Base()).on_epoch_end(0)
+    assert len(written) == 1
 
 
 def test_an_error_of_a_callback_reaches_the_script_and_no_later_callback_is_called(written):

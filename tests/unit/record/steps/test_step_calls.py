@@ -407,6 +407,30 @@ def test_a_body_that_is_timed_asks_for_the_very_next_update() -> None:
     assert {function["calls"] for function in body["functions"] if function["function"] == "loop_over_pixels"} == {body["stretches"]}
 
 
+def test_updates_without_a_receipt_are_not_looked_at_one_by_one_for_ever_and_are_again_from_the_next_one_on() -> None:
+    loop, optimizer = Loop(), SimpleNamespace(due_ns=77)
+    loop.me.waits = 0
+
+    asked = [loop.calls.updated(loop.me, now(), UpdateTurn.LAST, optimizer) for _ in range(FIRST + 300)]
+    asked.append(loop.calls.updated(loop.me, now(), UpdateTurn.INSIDE, SimpleNamespace(due_ns=0)))
+    due_before, bodies = optimizer.due_ns, len(loop.of("body"))
+    loop.receive()
+    loop_over_pixels()
+    loop.calls.updated(loop.me, now(), UpdateTurn.LAST, optimizer)
+    for _ in range(10):
+        loop.receive()
+        loop_over_pixels()
+        loop.calls.updated(loop.me, now(), UpdateTurn.LAST, optimizer)
+    loop.calls.abandon()
+
+    assert asked[FIRST]
+    assert not any(asked[-50:])
+    # Its next update is looked at, whenever that is.
+    assert (due_before, optimizer.due_ns) == (77, 0)
+    assert bodies == 0
+    assert "loop_over_pixels" in names(loop.of("body")[-1])
+
+
 def test_nothing_is_timed_at_level_0() -> None:
     loop = Loop(level=0)
 

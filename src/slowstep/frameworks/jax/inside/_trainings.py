@@ -34,6 +34,8 @@ class Trainings:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK, recorder.shared(jax_capture))
+        # One update was made, between two instants: to be called with what trained and these. Raises nothing.
+        self.called = self._updates.called
         self.switch = switch_of(recorder)
         # Whether a library has told of updates that it applied.
         self.are_applied = False
@@ -65,10 +67,6 @@ class Trainings:
         self._names.append(trained.name)
         if len(self._names) > 1:
             self._recorder.health(SEVERAL_FUNCTIONS_HAND_ON, functions=", ".join(self._names))
-
-    def called(self, trained: Trained, began_ns: int, ended_ns: int) -> None:
-        """It has made one update. Raises nothing."""
-        self._updates.called(trained, began_ns, ended_ns)
 
     def tell_switch(self, trained: Trained, last: Any) -> None:
         """Its update has been issued; `last` is an array, or refers to one, that is there when it is made."""

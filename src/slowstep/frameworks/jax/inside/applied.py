@@ -27,7 +27,8 @@ _CALLS: Final = 5
 # Places that are kept; those of a program with more are taken for one another.
 _MOST_PLACES: Final = 64
 
-AppliedAt = tuple[tuple[CodeType, int], ...]
+# Each by the id() of its code and the instruction: to hash a code takes as long as it is, and a script's holds those of its functions.
+AppliedAt = tuple[tuple[int, int], ...]
 
 
 class Applied:
@@ -37,19 +38,23 @@ class Applied:
         self._recorder = recorder
         self._trainings = recorder.shared(Trainings)
         self._trained: dict[AppliedAt, Trained | None] = {}
+        # Held, so that the id() of each stays its own.
+        self._codes: dict[int, CodeType] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
         """Know nothing, and hold nothing of the script's."""
         self._trained.clear()
+        self._codes.clear()
 
     def returned(self, result: Any, began_ns: int, ended_ns: int) -> None:
         """It has given new parameters. Raises nothing."""
         try:
             if not self._recorder.live[0] or FRAMEWORK.is_tracing():
                 return
-            place = _place(sys._getframe(1))
-            trained = self._trained[place] if place in self._trained else self._meet(place, result)
+            frame = sys._getframe(1)
+            place = _place(frame)
+            trained = self._trained[place] if place in self._trained else self._meet(place, frame, result)
             if trained is not None:
                 self._trainings.called(trained, began_ns, ended_ns)
                 if self._trainings.switch is not None:
@@ -57,7 +62,7 @@ class Applied:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def _meet(self, place: AppliedAt, result: Any) -> Trained | None:
+    def _meet(self, place: AppliedAt, frame: FrameType, result: Any) -> Trained | None:
         """What is applied there; None where it is nothing that may be trained."""
         if len(self._trained) >= _MOST_PLACES:
             return next((known for known in self._trained.values() if known is not None), None)
@@ -65,18 +70,25 @@ class Applied:
         trained = self._trainings.meet(_NAME, gave) if any(map(may_be_trained, gave)) else None
         self._trainings.are_applied |= trained is not None
         self._trained[place] = trained
+        self._codes |= {id(each.f_code): each.f_code for each in _calls(frame)}
         return trained
 
 
-def _place(frame: FrameType | None) -> AppliedAt:
-    """The calls that lead to this one, innermost first."""
+def _place(frame: FrameType) -> AppliedAt:
+    """Where the calls are that lead to this one."""
+    return tuple([(id(each.f_code), each.f_lasti) for each in _calls(frame)])
+
+
+def _calls(innermost: FrameType) -> list[FrameType]:
+    """Those that lead to this one, innermost first."""
+    frame: FrameType | None = innermost
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    found: list[tuple[CodeType, int]] = []
+    found: list[FrameType] = []
     while frame is not None and len(found) < _CALLS:
-        found.append((frame.f_code, frame.f_lasti))
+        found.append(frame)
         frame = frame.f_back
-    return tuple(found)
+    return found
 
 
 def _install_in(package: str, recorder: Recorder) -> Undo:

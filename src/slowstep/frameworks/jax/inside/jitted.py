@@ -20,6 +20,7 @@ from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand, Watch
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
+from slowstep.frameworks.jax.inside._smallest import Looking, Smallest
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
 from slowstep.frameworks.jax.inside.gradients import Gradients
 from slowstep.record.attributes import code_of, innermost
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 # So many first calls of a function are looked at, to tell whether it takes what it gave; later those whose number is a power of two, with
 # the one that follows each: a function may be called for nothing first.
 _LOOKED_AT: Final = 8
-# An array that is kept until the next call, so that it can be asked: no more than this is held of the script's.
-_KEPT_BYTES: Final = 65536
-# A hundredth of the time may be spent on looking through large results.
-_ELAPSED_PER_COST: Final = 100
 # Places of calls that are kept; a program with more has most of its time elsewhere.
 _MOST_PLACES: Final = 256
 # One in so many calls is timed. What it writes is counted by itself as well: of calls that train the sum is an upper bound.
@@ -55,15 +52,22 @@ _LONGER_WAY: Final = "_run_python_pjit"
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "name", "takes_gradients", "told_by", "trained", "watch")
+    __slots__ = (
+        *("__weakref__", "at", "calls", "code", "given", "is_own", "name", "smallest"),
+        *("takes_gradients", "told_by", "trained", "watch"),
+    )
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, looking: Looking) -> None:
         self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
         self.name, self.takes_gradients = _name(function), False
         # What ends the updates of what it is given, where these are made beside what is jitted.
         self.watch: Watch | None = None
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: Trained | None = None
+        self.smallest = Smallest(looking)
+        # Where it was called last, and at which instruction.
+        self.code: CodeType | None = None
+        self.at = 0
 
     def is_told(self) -> bool:
         """Whether another framework tells of its steps."""
@@ -82,12 +86,14 @@ class JittedCalls:
         self._recorder = recorder
         self._trainings = recorder.shared(Trainings)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
-        # The same by what JAX has made of a function.
-        self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
-        self._places: set[tuple[CodeType, int]] = set()
+        # The same by the id() of what JAX has made of a function, each with what takes it out when that is gone.
+        self._jitted: dict[int, tuple[weakref.ref[Any], _Jitted]] = {}
+        # By the id() of the code, which is held: to hash it takes longer than all else here.
+        self._places: dict[tuple[int, int], CodeType] = {}
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
-        self._affordable_ns = self._calls = self._operations = 0
+        self._calls = self._operations = 0
+        self._looking = Looking()
         self._gradients, self._by_hand = recorder.shared(Gradients), UpdatesByHand(recorder)
         # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone. While arrays
         # are followed `_passed` is another one, without any.
@@ -105,7 +111,7 @@ class JittedCalls:
         self._single.clear()
         self._ends.clear()
         self._by_hand.forget()
-        self._last = None
+        self._passed, self._last = self._single, None
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
@@ -123,7 +129,7 @@ class JittedCalls:
         if not self._recorder.live[0]:
             return
         try:
-            if (ends := self._ends.get(id(jitted))) is not None:
+            if self._ends and (ends := self._ends.get(id(jitted))) is not None:
                 self._ended(ends[1], result)
                 return
             ended_ns = now()
@@ -131,19 +137,22 @@ class JittedCalls:
             is_timed = not self._calls % _CALLS_PER_TIMED
             # By the thread's clock: a wait for a core in one call would stand for that in 64.
             began_ns = time.thread_time_ns() if is_timed else 0
-            known = self._jitted.get(jitted)
-            if known is None:
-                known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
+            entry = self._jitted.get(id(jitted))
+            known = self._known_of(jitted) if entry is None else entry[1]
             if known.is_own:
                 self._operated(jitted, (args, kwargs), result)
                 self._recorder.spent_ns += now() - ended_ns
                 return
             trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
-            self._follow(jitted, known, (args, kwargs), result)
-            self._keep_place(sys._getframe(1))
+            if known.watch is not None or self._passed is not self._single or (known.takes_gradients and known.trained is None):
+                self._follow(jitted, known, (args, kwargs), result)
+            frame = sys._getframe(1)
+            if frame.f_code is not known.code or frame.f_lasti != known.at:
+                self._keep_place(known, frame)
             if is_timed:
                 self._recorder.spent_ns += _CALLS_PER_TIMED * (time.thread_time_ns() - began_ns + _CALLING_NS)
-            self._tell_switch(trained)
+            if trained is not None and self._trainings.switch is not None:
+                self._trainings.tell_switch(trained, self._last)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -206,7 +215,9 @@ class JittedCalls:
             # What is called was traced just before, with all that it calls.
             known.takes_gradients |= self._gradients.were_taken()
             if not known.is_own:
-                self._tell_switch(self._called(known, given, result, began_ns, now()))
+                trained = self._called(known, given, result, began_ns, now())
+                if trained is not None:
+                    self._trainings.tell_switch(trained, self._last)
                 self._follow(function, known, given, result)
             elif self._by_hand.is_following:
                 self._by_hand.operated(function, given, result, sys._getframe(1))
@@ -216,7 +227,7 @@ class JittedCalls:
 
     def is_idle(self, code: CodeType, at: int) -> bool | None:
         """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
-        if (code, at) in self._places:
+        if (id(code), at) in self._places:
             # It is just being given something, and small things are computed in the call itself.
             return False
         last = self._last
@@ -229,14 +240,21 @@ class JittedCalls:
     def _meet(self, function: Any) -> _Jitted:
         known = self._known.get(function)
         if known is None:
-            known = self._known[function] = _Jitted(function)
+            known = self._known[function] = _Jitted(function, self._looking)
+        return known
+
+    def _known_of(self, jitted: Any) -> _Jitted:
+        """What is known of the function of which JAX has made this, from now on by that."""
+        known = self._meet(getattr(jitted, "__wrapped__", jitted))
+        self._jitted[id(jitted)] = _forgotten_with(jitted, self._jitted), known
         return known
 
     def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> Trained | None:
         """Take note of a call. Returns what trained in it."""
-        self._remember(result)
+        # What waits for an update must know what to ask.
+        self._last = known.smallest.of(result, at_any_cost=self._trainings.switch is not None)
         known.calls += 1
-        if known.is_told():
+        if known.told_by and known.is_told():
             return None
         if known.trained is None and _is_looked_at(known.calls):
             self._look(known, given, result)
@@ -244,33 +262,16 @@ class JittedCalls:
             self._trainings.called(known.trained, began_ns, ended_ns)
         return known.trained
 
-    def _tell_switch(self, trained: Trained | None) -> None:
-        if trained is not None:
-            self._trainings.tell_switch(trained, self._last)
-
-    def _keep_place(self, frame: Any) -> None:
+    def _keep_place(self, known: _Jitted, frame: Any) -> None:
         """Of the call itself: below it may be what looks for NaN."""
-        if len(self._places) < _MOST_PLACES:
-            while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-                frame = frame.f_back
-            if frame is not None:
-                self._places.add((frame.f_code, frame.f_lasti))
-
-    def _remember(self, result: Any) -> None:
-        # Losses stand beside the rest, which may be a tree of hundreds.
-        beside = result if isinstance(result, tuple) else (result,)
-        found = min((each for each in beside if is_array(each)), key=_bytes, default=None)
-        if found is None or _bytes(found) > _KEPT_BYTES:
-            began_ns = now()
-            # What waits for an update must know what to ask.
-            if self._affordable_ns > began_ns and self._trainings.switch is None:
-                # It is not known what to ask until the next call.
-                self._last = None
-                return
-            found = min(arrays(result), key=_bytes, default=None)
-            ended_ns = now()
-            self._affordable_ns = ended_ns + _ELAPSED_PER_COST * (ended_ns - began_ns)
-        self._last = found if found is None or _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
+        while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        if frame is None:
+            return
+        known.code, known.at = frame.f_code, frame.f_lasti
+        place = id(frame.f_code), frame.f_lasti
+        if place not in self._places and len(self._places) < _MOST_PLACES:
+            self._places[place] = frame.f_code
 
     def _look(self, known: _Jitted, given: Any, result: Any) -> None:
         gave = arrays(result)
@@ -294,10 +295,6 @@ def _name(function: Any) -> str:
 def _is_looked_at(call: int) -> bool:
     """Whether the call of this number is."""
     return call <= _LOOKED_AT or call & (call - 1) == 0 or (call - 1) & (call - 2) == 0
-
-
-def _bytes(array: Any) -> int:
-    return int(array.nbytes)
 
 
 def _is_own(function: Any) -> bool:

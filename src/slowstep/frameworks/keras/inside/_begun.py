@@ -12,7 +12,7 @@ from typing import Any, Final
 _TELLS: Final = "on_train_batch_begin"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Begun:
     """A batch that has begun at an instant (ns), by its number. `frame` is the id() of the loop's frame, which is not kept: with its code
     it tells whether that still runs.
@@ -38,7 +38,7 @@ class BegunBatches(threading.local):
         """One begins, in a loop; those of loops that were left are forgotten."""
         if self._begun:
             running = _running(loop)
-            self._begun = {known: begun for known, begun in self._begun.items() if (begun.frame, begun.code) in running}
+            self._begun = {known: begun for known, begun in self._begun.items() if (begun.frame, id(begun.code)) in running}
         while loop.f_code.co_name == _TELLS and loop.f_back is not None:
             loop = loop.f_back
         self._begun[id(key)] = Begun(at_ns, batch, id(loop), loop.f_code)
@@ -52,12 +52,13 @@ class BegunBatches(threading.local):
         if not self._begun:
             return False
         running = _running(sys._getframe(1))
-        return any((begun.frame, begun.code) in running for begun in self._begun.values())
+        return any((begun.frame, id(begun.code)) in running for begun in self._begun.values())
 
 
-def _running(frame: FrameType | None) -> set[tuple[int, CodeType]]:
+def _running(frame: FrameType | None) -> set[tuple[int, int]]:
+    """By id(): to hash a code takes as long as it is."""
     found = set()
     while frame is not None:
-        found.add((id(frame), frame.f_code))
+        found.add((id(frame), id(frame.f_code)))
         frame = frame.f_back
     return found

@@ -6,6 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.attributes import in_class
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.steps.callback_turns import CallbackTurns
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 MODULE: Final = "keras.src.callbacks.callback_list"
+_CALLBACKS: Final = "keras.src.callbacks.callback"
 _WHAT: Final = ("train", "test", "predict")
 _EVENTS: Final = (
     *(f"on_{what}_{when}" for what in _WHAT for when in ("begin", "end", "batch_begin", "batch_end")),
     *("on_epoch_begin", "on_epoch_end"),
 )
+# The methods that are called: `on_train_batch_end` of a callback calls its `on_batch_end`.
+_NAMES: Final = {event: (event, event.replace("_train_", "_")) for event in _EVENTS}
 _SAVE: Final = ("ModelCheckpoint", "BackupAndRestore", "OrbaxCheckpoint")
 _LOG: Final = ("TensorBoard", "CSVLogger", "RemoteMonitor", "History")
 
@@ -47,9 +51,30 @@ class TurnLabels:
 
     def __init__(self) -> None:
         self._known: dict[tuple[type, str], Label] = {}
+        # By event the classes of callbacks that have nothing of their own for it.
+        self._idle: dict[str, set[type]] = {}
 
     def forget(self) -> None:
         self._known.clear()
+        self._idle.clear()
+
+    def is_for_nobody(self, callback_list: Any, event: str) -> bool:
+        """Whether none of the callbacks of a list has anything to do at an event: to time their turns would take longer. Raises nothing."""
+        try:
+            idle, (name, plain) = self._idle.setdefault(event, set()), _NAMES[event]
+            for callback in callback_list.callbacks:
+                kind = type(callback)
+                if kind not in idle:
+                    if not _is_inherited(kind, event):
+                        return False
+                    idle.add(kind)
+                # `LambdaCallback` has its functions as attributes.
+                own = callback.__dict__
+                if name in own or plain in own:
+                    return False
+            return True
+        except Exception:  # it is another kind of list: its turns are timed
+            return False
 
     def of(self, callback: Any, event: str) -> Label:
         key = type(callback), event
@@ -60,7 +85,7 @@ class TurnLabels:
 
 
 def _recorded(recorder: Recorder, original: Any, event: str, labels: TurnLabels) -> Any:
-    spans = NamedSpans(recorder)
+    spans, is_each_batch = NamedSpans(recorder), "_batch_" in event
 
     def ended(callback: Any, begun_ns: int) -> None:
         spans.write(labels.of(callback, event), begun_ns)
@@ -70,12 +95,21 @@ def _recorded(recorder: Recorder, original: Any, event: str, labels: TurnLabels)
         if not recorder.live[0]:
             return original(self, *args, **kwargs)
         try:
+            if is_each_batch and labels.is_for_nobody(self, event):
+                return original(self, *args, **kwargs)
             return original(CallbackTurns(recorder, self, ended), *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
 
     return method
+
+
+def _is_inherited(kind: type, event: str) -> bool:
+    """Whether a class of callbacks has nothing of its own for an event, and is asked for its methods as any other class is."""
+    base = getattr(sys.modules.get(_CALLBACKS), "Callback", None)
+    methods = ("__getattribute__", *_NAMES[event])
+    return base is not None and issubclass(kind, base) and all(in_class(kind, name) is in_class(base, name) for name in methods)
 
 
 def _label(callback: Any, event: str) -> Label:

@@ -48,7 +48,9 @@ class TrainBatches:
 
     def begins_in_fit(self, callbacks: Any, batch: int, loop: FrameType) -> None:
         """All callbacks of a list were told that a batch begins. Raises nothing."""
-        _runs(self._recorder, self.updates, callbacks, loop)
+        running = FRAMEWORK.running
+        if running is None or running() is not callbacks:
+            _runs(self._recorder, self.updates, callbacks, loop)
         if self._switch is not None:
             self._asks(loop)
         self.begins(callbacks, batch, loop)
@@ -89,7 +91,7 @@ class TrainBatches:
     def _trained(self, model: Any, begun: Begun, ended_ns: int, updates: int) -> None:
         is_counted = self._input.is_counted(model)
         # Eager fetches are seen one by one.
-        hides = backend_name() == TENSORFLOW and not (is_counted or model.run_eagerly)
+        hides = not (is_counted or model.run_eagerly) and backend_name() == TENSORFLOW
         self._called += 1
         self._keep_facts(hides_waits=hides)
         self.updates.called(model, self._input.received_ns(begun.at_ns), ended_ns, updates)
@@ -100,6 +102,10 @@ class TrainBatches:
 
     def _keep_facts(self, *, hides_waits: bool = False) -> None:
         """Say anew what is so of most updates. What is not known of some waits is not known of all: nothing shows which steps they were."""
+        is_of_fit = not (self._eager or self._on_batch or FRAMEWORK.has_optimizers or FRAMEWORK.by_script)
+        if is_of_fit and (FRAMEWORK.waits_inside or not hides_waits):
+            # All calls so far were of `fit`, as it has been said: so it is at nearly each step.
+            return
         waits_inside, has_optimizers = FRAMEWORK.waits_inside or hides_waits, FRAMEWORK.has_optimizers
         more, fewer = (self._called, self._eager) if has_optimizers else (self._eager, self._called)
         # Of two that are called in turns, now one is ahead and now the other.
@@ -211,10 +217,11 @@ def _install_compiled(recorder: Recorder) -> Undo:
     batches = TrainBatches(recorder)
 
     def begins(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], loop: FrameType) -> None:
-        batches.begins_in_fit(callbacks, _number(args, kwargs), loop)
+        batches.begins_in_fit(callbacks, args[0] if args and type(args[0]) is int else _number(args, kwargs), loop)
 
     def ends(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        batches.ends(callbacks, _number(args, kwargs), argument(args, kwargs, 1, "logs"))
+        number = args[0] if args and type(args[0]) is int else _number(args, kwargs)
+        batches.ends(callbacks, number, args[1] if len(args) > 1 else kwargs.get("logs"))
 
     undos = [
         FRAMEWORK.forget,

@@ -48,12 +48,14 @@ class CountedFetches:
         self._recorder = recorder
         self.owner: Callable[[], Any] = _nobody
         self._owners: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._last_owner: weakref.ref[Any] | None = None
         self.forget()
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
         self._owners.clear()
+        self._last_owner = None
         self._traced = self._batches = 0
         self._waited_ns = self._samples = 0.0
         # Resources live as long as the process; those of a recording before this one have other names.
@@ -66,7 +68,13 @@ class CountedFetches:
 
     def are_counted(self, function: Any) -> bool:
         """Whether a function that trains counts its fetches; False as well of one that was traced before."""
-        return any(each is function for each in self._owners)
+        # It is asked at each step, of the same one.
+        if self._last_owner is not None and function is self._last_owner():
+            return function is not None
+        are_counted = any(each is function for each in self._owners)
+        if are_counted:
+            self._last_owner = weakref.ref(function)
+        return are_counted
 
     def stands_for(self, other: Any, function: Any) -> None:
         """Another function is called in the place of one that trains for a while: what is known of that is known of it."""

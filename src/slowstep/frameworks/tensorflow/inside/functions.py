@@ -18,7 +18,7 @@ from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._operations import TooMany, elements_of, operations_of
 from slowstep.frameworks.tensorflow.inside._results import wait_for
 from slowstep.record.experiment.switch import switch_of
-from slowstep.record.framework import told_by_others
+from slowstep.record.framework import always, told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
@@ -139,7 +139,7 @@ class TracedFunctions:
             finally:
                 calls.outermost = None
             known = trained.get(function)
-            if known is not None and not self._is_told_by_others(known):
+            if known is not None and not known.is_never_told and not self._is_told_by_others(known):
                 ended_ns = now()
                 self._tell_of_waits(function)
                 self._updates.called(known, began_ns, ended_ns)
@@ -189,6 +189,8 @@ class TrainedFunction:
         # How many of its traces have been counted.
         self.traces = 0
         self.told_by = told_by_others(function, FRAMEWORK)
+        # Whether another framework tells of all its calls.
+        self.is_never_told = always in self.told_by
         self.described = FRAMEWORK.describe_parameters(variables)
 
 
