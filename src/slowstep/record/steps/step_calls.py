@@ -35,8 +35,8 @@ _LINES_AFTER: Final = (2, 12)
 _GAP_LINES_AFTER: Final = 2
 # So many batches in a row, each looked at after another update, are a loop that is fed.
 _MOST_BATCHES: Final = 20
-# Updates in a row with no receipt between them, after which they are looked at one by one only once there is one: a loop without a loader has no
-# receipts, and to look at each update took 12 us of its step.
+# Updates in a row with no receipt between them, after which they are looked at one by one only once there is one: a loop without a loader
+# has no receipts, and to look at each update took 12 us of its step.
 _MOST_IN_VAIN: Final = 100
 # The training's thread, and our own sampler's.
 _THREADS: Final = 2
