@@ -156,24 +156,33 @@ def _nested(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints] | None:
     Spans open and close like brackets: what closes leaves the last one open that is one level up.
     """
     count = len(start_ns)
-    position = np.arange(count, dtype=np.int64)
+    # Numbers of spans are short, and what is done with goes at once: of a trace's events this takes the most room of all analyses.
+    position = np.arange(count, dtype=np.int32)
     times = np.concatenate((end_ns[::-1], start_ns))
     # A stable sort: at one instant ends come before starts, inner ends before outer ones, outer starts before inner ones.
     order = np.argsort(times, kind="stable")
-    span = np.concatenate((position[::-1], position))[order]
+    times = times[order]
     opens = order >= count
-    depth = np.cumsum(np.where(opens, 1, -1))
+    span = np.concatenate((position[::-1], position))[order]
+    del order
+    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
     level = np.where(opens, depth, depth + 1)
     # Numbers of two bytes are sorted without being compared; no thread is so deep.
-    paired = np.argsort(level.astype(np.int16) if int(level.max()) < 2**15 and int(level.min()) >= 0 else level, kind="stable")
-    if not bool(np.all(span[paired[0::2]] == span[paired[1::2]])):
+    paired = np.argsort(level.astype(np.int16) if int(level.max()) < 2**15 else level, kind="stable")
+    places = paired[0::2].copy()
+    if not bool(np.all(span[places] == span[paired[1::2]])):
         return None
-    # By level, then by time: one level up, the last one before is around.
-    size = 2 * count + 1
-    places = paired[0::2]
-    keys = level[places] * size + places
+    del paired
+    outer = _outer(span[places], level[places], places)
+    return times, np.where(opens, span, np.where(depth > 0, outer[span], -1))[:-1]
+
+
+def _outer(span: Ints, level: Ints, places: Ints) -> Ints:
+    """The span around each, where it is not on the lowest level; they are given by level, then by time, the `places` at which they open."""
+    # One level up, the last one that opened before is around.
+    size = 2 * len(span) + 1
+    keys = level * np.int64(size) + places
     above = np.searchsorted(keys, keys - size) - 1
-    outer = np.empty(count, dtype=np.int64)
-    outer[span[places]] = span[places[np.maximum(above, 0)]]
-    owner = np.where(opens, span, np.where(depth > 0, outer[span], -1))
-    return times[order], owner[:-1]
+    outer = np.empty_like(span)
+    outer[span] = span[np.maximum(above, 0)]
+    return outer
