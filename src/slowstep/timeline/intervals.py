@@ -71,13 +71,14 @@ def covered_ns(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> NDArray[np.float64]
 def union(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
     """The same instants as disjoint intervals in order of time; intervals that touch become one, empty ones are left out."""
     kept = end_ns > start_ns
-    order = np.argsort(start_ns[kept], kind="stable")
-    start, end = start_ns[kept][order], end_ns[kept][order]
-    if len(start) == 0:
-        return start, end
+    # Events mostly last and are in order: what need not be copied is not.
+    start, end = (start_ns, end_ns) if bool(kept.all()) else (start_ns[kept], end_ns[kept])
+    if bool((start[1:] < start[:-1]).any()):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
-    first = np.append(True, start[1:] > reach[:-1])
-    return start[first], reach[np.append(first[1:], True)]
+    first = np.append(True, start[1:] > reach[:-1])[: len(start)]
+    return start[first], reach[np.append(first[1:], True)[: len(start)]]
 
 
 def containing(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> Ints:
