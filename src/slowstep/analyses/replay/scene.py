@@ -15,7 +15,7 @@ from slowstep.analyses.events.kernel_class import classify, is_collective
 from slowstep.analyses.events.names import as_text
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.clock import Variant
-from slowstep.analyses.replay.graph import CHAIN, RETURN, Graph
+from slowstep.analyses.replay.graph import CHAIN, RETURN, Graph, Indices
 from slowstep.analyses.replay.recording_cost import HostClock, ProfilerRecords
 from slowstep.analyses.replay.replayed_work import Material
 from slowstep.analyses.steps.steps import Floats
@@ -125,7 +125,7 @@ class StepEvents:
     `work`: the device work at each node of its graph, -1 for none.
     """
 
-    def __init__(self, trace: Trace, work: Ints, begin_ns: int, end_ns: int) -> None:
+    def __init__(self, trace: Trace, work: Indices, begin_ns: int, end_ns: int) -> None:
         self.trace, self.begin_ns, self.end_ns = trace, begin_ns, end_ns
         self._work = work
 
