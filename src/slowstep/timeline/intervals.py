@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 # Numbers of rows: a trace has less than 2^31.
-Rows = NDArray[np.int32]
+RowNumbers = NDArray[np.int32]
 
 
 def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
@@ -180,7 +180,7 @@ def _nested(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints] | None:
     return times, np.where(opens, span, np.where(depth > 0, outer[span], -1))[:-1]
 
 
-def _outer(span: Rows, level: Rows, places: Ints) -> Rows:
+def _outer(span: RowNumbers, level: RowNumbers, places: Ints) -> RowNumbers:
     """The span around each, where it is not on the lowest level; they are given by level, then by time, the `places` at which they open."""
     # One level up, the last one that opened before is around.
     size = 2 * len(span) + 1
