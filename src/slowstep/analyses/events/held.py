@@ -11,7 +11,7 @@ from slowstep.analyses.events.names import as_text
 from slowstep.timeline.intervals import Ints, flattened, pieces
 
 # Stretches that are looked at together: as many as a steady amount of memory allows, whatever the length of the trace.
-TOGETHER: Final = 1 << 17
+TOGETHER: Final = 1 << 16
 
 
 def held_longest(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Ints]:
