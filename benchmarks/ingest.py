@@ -106,6 +106,8 @@ def measure(python: str, program: str, path: Path) -> dict[str, Any]:
     # Each run is the first look at the file: what slowstep keeps of it goes with the run.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"XDG_CACHE_HOME": cache}
+        # What is installed is compiled: else each run would compile all of it again.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         process = subprocess.Popen([python, "-c", program, str(path)], stdout=output, stderr=subprocess.STDOUT, env=environment)
         peak_bytes = 0
         while True:

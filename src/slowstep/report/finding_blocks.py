@@ -56,6 +56,7 @@ _SINGULAR: Final = {
     "kernels": "kernel",
     "minutes": "minute",
     "nodes": "node",
+    "operations": "operation",
     "passes": "pass",
     "places": "place",
     "processes": "process",

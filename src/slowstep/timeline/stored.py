@@ -101,7 +101,12 @@ class _Column:
 
     def rows_with(self, codes: Array) -> Rows:
         """The rows in which one of these numbers stands, in order, shape (m,)."""
-        found = [first + np.flatnonzero(np.isin(values, codes)) for first, values in self._slices(self._at, self._kind)]
+        # Kinds are one byte long: each is looked up in a table of all that there can be.
+        is_wanted = np.isin(np.arange(np.iinfo(self._kind).max + 1), codes) if self._kind.itemsize == 1 else None
+        found = [
+            first + np.flatnonzero(np.isin(values, codes) if is_wanted is None else is_wanted.take(values))
+            for first, values in self._slices(self._at, self._kind)
+        ]
         return np.concatenate(found).astype(np.uint32)
 
     def series(self, wanted: Rows | None) -> pl.Series:
@@ -122,7 +127,8 @@ class _Column:
                 continue
             # Of the same type: otherwise all of them would be converted for each slice.
             begin, end = np.searchsorted(wanted, np.array((first, first + len(values)), dtype=wanted.dtype))
-            np.take(values, wanted[begin:end] - np.uint32(first), out=found[begin:end])
+            # Where it has not to look whether they lie inside, numpy takes them without a copy in between.
+            np.take(values, wanted[begin:end] - np.uint32(first), out=found[begin:end], mode="clip")
         return found
 
     def _slices(self, at: int, kind: np.dtype[Any]) -> Iterator[tuple[int, Array]]:

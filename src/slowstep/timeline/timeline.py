@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -14,6 +15,8 @@ from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.stored import Stored, chosen
 from slowstep.timeline.trace import TraceFacts
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +149,7 @@ class Timeline:
     health: tuple[Health, ...]
     trace: TraceFacts | None = None  # where the source is a profiler's trace
     coverage: Mapping[str, KindCoverage] = field(default_factory=lambda: NOTHING)  # what the source states of each of KINDS, at most
+    found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by functions that are `found_once`
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
@@ -164,3 +168,16 @@ class Timeline:
     def count(self, name: str) -> int:
         """How many rows a table has. Raises KeyError as `table` does."""
         return self.tables.count(name) if isinstance(self.tables, Stored) and name in self.tables else len(self.table(name))
+
+
+def found_once(find: Callable[[Timeline], T]) -> Callable[[Timeline], T]:
+    """Have what is found of a timeline kept with it, for all that ask: for what many ask, and what takes little room."""
+
+    @wraps(find)
+    def of_timeline(timeline: Timeline) -> T:
+        if find not in timeline.found:
+            timeline.found[find] = find(timeline)
+        known: T = timeline.found[find]
+        return known
+
+    return of_timeline

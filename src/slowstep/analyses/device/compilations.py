@@ -14,7 +14,7 @@ from slowstep.analyses.python.callers import Callers
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import Ints, pieces
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 # Compilers of kernels, as functions of theirs.
 KERNEL_COMPILERS: Final = r"triton/compiler/compiler\.py\S* compile$|numba/core/dispatcher\.py\S* compile$"
@@ -24,6 +24,7 @@ RANGE_KINDS: Final = ("operator", "annotation")
 CALL_KINDS: Final = ("runtime", "driver")
 
 
+@found_once
 def compiling(timeline: Timeline) -> pl.DataFrame:
     """The stretches in which host threads compiled: `thread`, `start_ns`, `end_ns`, `name`; of those in one another only the outermost."""
     names = host_names(timeline)

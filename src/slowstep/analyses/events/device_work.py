@@ -8,11 +8,12 @@ import polars as pl
 
 from slowstep.analyses.events.kernel_class import is_collective
 from slowstep.analyses.events.runtime_calls import calls_of_runtime, outer_calls
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 COLUMNS: Final = ("device", "start_ns", "end_ns", "stream", "kind", "name", "collective", "correlation", "from_graph")
 
 
+@found_once
 def busiest_device(timeline: Timeline) -> int | None:
     """The device with most kernel time (with most time of any work, where there is no kernel); None where nothing ran on a device."""
     events = timeline.rows("device_events", "device", "start_ns", "end_ns", "kind")
@@ -30,6 +31,7 @@ def work_kinds(events: pl.DataFrame) -> pl.Series:
     return kind.set((kind == "kernel") & collective, "collective")
 
 
+@found_once
 def launching_calls(timeline: Timeline) -> pl.DataFrame:
     """The host calls that have a correlation: `correlation`, `launch_thread`, `launch_start_ns`, `launch_end_ns`; one row a number."""
     calls = outer_calls(calls_of_runtime(timeline).filter(pl.col("correlation").is_not_null()), "correlation")

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Ints, RowNumbers
 
-# Numbers of rows: a trace has less than 2^31.
-RowNumbers = NDArray[np.int32]
 PIECE: Final = 1 << 17
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import polars as pl
 
 from slowstep.timeline.schema import TABLE
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 
 def matches(names: pl.Series, pattern: str) -> pl.Series:
@@ -29,7 +29,13 @@ def as_text(names: pl.Series) -> pl.Series:
 
 def host_names(timeline: Timeline, kinds: Collection[str] = ()) -> pl.DataFrame:
     """Each kind and name of host events once (of these kinds, of all where none is given), and the name as `text`."""
-    found = timeline.rows("host_events", "kind", "name", kinds=kinds).unique()
+    found = _host_names(timeline)
+    return found.filter(pl.col("kind").is_in(list(kinds))) if kinds else found
+
+
+@found_once
+def _host_names(timeline: Timeline) -> pl.DataFrame:
+    found = timeline.rows("host_events", "kind", "name").unique()
     return found.with_columns(pl.col("name").cast(pl.String).alias("text"))
 
 

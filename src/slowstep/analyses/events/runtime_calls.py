@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 # Versions of a call end in `_v7000` and `_ptsz` (per-thread streams), as Nsight Systems writes them.
 LAUNCHES_KERNEL: Final = (
@@ -44,6 +44,7 @@ ASKS: Final = (
 )
 
 
+@found_once
 def calls_of_runtime(timeline: Timeline) -> pl.DataFrame:
     """The host events that are calls of a runtime or a driver: `thread`, `start_ns`, `end_ns`, `kind`, `name`, `correlation`."""
     return timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", "correlation", kinds=CALL_KINDS)

@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.events.runtime_calls import ALLOCATES_AND_WAITS, COPIES_AND_WAITS, WAITS, calls_of_runtime
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 from slowstep.timeline.trace_tables import DEVICE_KINDS
 
 ASYNCHRONOUS_COPY: Final = r"^(cuda|hip|cu)Memcpy\w*Async"
@@ -15,6 +15,7 @@ ASYNCHRONOUS_COPY: Final = r"^(cuda|hip|cu)Memcpy\w*Async"
 AWAITED: Final = ("h2d", "d2h")
 
 
+@found_once
 def synchronizing_calls(timeline: Timeline) -> pl.DataFrame:
     """The calls that wait for the device: `thread`, `start_ns`, `end_ns`, `name`, `correlation`; in order of thread and time.
 

@@ -8,13 +8,14 @@ import polars as pl
 
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 # What frameworks call it, and people their own ranges.
 OPTIMIZER_RANGE: Final = rf"^\W*optimizer(\.step)?\W*$|{events(Event.UPDATE)}"
 BACKWARD: Final = events(Event.BACKWARD)
 
 
+@found_once
 def training_thread(timeline: Timeline) -> int | None:
     """The thread that marks steps, else that calls the optimizer, else that launches most, else with most operators outside the backward.
 

@@ -15,6 +15,7 @@ from slowstep.analyses.python.callers import Callers
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import NOT_PYTHON
 
 # What holds where no range and no call does.
 OTHERWISE = (parts.LAUNCH, parts.NO_LAUNCH, parts.NOTHING_RECORDED)
@@ -52,7 +53,7 @@ def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, n
     causes = rows["cause"].to_numpy()
     named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
     thread = rows["thread"].to_numpy()
-    call, at = held_longest(timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name"), rows)
+    call, at = held_longest(timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=NOT_PYTHON), rows)
     calls, number = names.calls, names.number(causes)
     around = callers.around(pl.Series(thread), pl.Series(at))
     rows = pl.concat([rows, names.parts(causes)], how="horizontal")

@@ -12,7 +12,7 @@ from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.own_work import own_work
 from slowstep.analyses.ledger.stage_ranges import stage_ranges
-from slowstep.timeline.intervals import Ints, flattened
+from slowstep.timeline.intervals import Ints, flattened, union
 from slowstep.timeline.spine import LONG_AGO, HostLane, Labelled, Stretches
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import NOT_PYTHON
@@ -53,8 +53,11 @@ class TraceLanes:
 
 def _busy(timeline: Timeline, thread: int) -> Stretches:
     """When anything but a Python function is open."""
-    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=NOT_PYTHON)
-    return Stretches(*merged(host.filter(pl.col("thread") == thread)))
+    # One column after the other: here an analysis holds most.
+    threads = timeline.rows("host_events", "thread", kinds=NOT_PYTHON)["thread"]
+    mine = np.flatnonzero((threads == thread).fill_null(value=False).to_numpy()).astype(np.uint32)
+    start, end = (timeline.rows("host_events", edge, kinds=NOT_PYTHON)[edge].to_numpy()[mine] for edge in ("start_ns", "end_ns"))
+    return Stretches(*union(start, end))
 
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:

@@ -15,13 +15,14 @@ from slowstep.analyses.device.compilations import compiling
 from slowstep.analyses.device.operators import computes
 from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import CALL_KINDS, LAUNCHES_WORK, WAITS
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 # A hundred launches' time at 10 us each: what lasts as long and launches nothing is work of the host's own.
 LONG_NS: Final = 1_000_000
 COLUMNS: Final = ("thread", "start_ns", "end_ns")
 
 
+@found_once
 def own_work(timeline: Timeline) -> pl.DataFrame:
     """Stretches of host threads: `thread`, `start_ns`, `end_ns`, which may overlap."""
     found = [_long_operators(timeline), compiling(timeline), allocator_calls(timeline)]

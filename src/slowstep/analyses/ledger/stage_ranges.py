@@ -17,7 +17,7 @@ from slowstep.analyses.ledger.beside_model import COMPUTES, beside_model
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
 from slowstep.parts import PartKind
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import Timeline, found_once
 
 # As in `load_batch`, `wait_for_batch`, `get next input`.
 LOAD_BATCH: Final = (
@@ -73,6 +73,7 @@ LIBRARIES: Final = r"^((nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A
 WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 
+@found_once
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `range` (its name), and the part; empty ones are left out."""
     told, beside = told_ranges(timeline), beside_model(timeline, _tells_by_place())
@@ -83,6 +84,7 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     return _sorted(pl.concat([told, beside.select(pl.col(n).cast(t) for n, t in told.schema.items())]))
 
 
+@found_once
 def told_ranges(timeline: Timeline) -> pl.DataFrame:
     """Of them those that tell it by their name."""
     names = host_names(timeline, ["annotation", "operator", "python"])

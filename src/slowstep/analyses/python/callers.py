@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.events.enclosing import Nesting, RowNumbers, pieces_of
+from slowstep.analyses.events.enclosing import Nesting, pieces_of
 from slowstep.analyses.events.names import as_text, matches
 from slowstep.analyses.events.runtime_calls import calls_of_runtime
 from slowstep.analyses.python.user_places import user_places
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.timeline.intervals import Flags, Ints
+from slowstep.timeline.intervals import Flags, Ints, RowNumbers
 from slowstep.timeline.timeline import Timeline
 
 # As frameworks name their operators (`aten::mm`); an engine of gradients may wrap them in nodes that are named in the same way.

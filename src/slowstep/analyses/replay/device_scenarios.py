@@ -35,7 +35,7 @@ def single_precision(scene: Scene) -> Changed | str | None:
 
 
 def _unknown_kernels(scene: Scene) -> str | None:
-    known = scene.events.filter(pl.col("eligible").is_not_null())
+    known = scene.step.events.filter(pl.col("eligible").is_not_null())
     return None if known.height else "the trace does not show which kernels could use Tensor Cores"
 
 
@@ -49,7 +49,7 @@ def _faster(scene: Scene, condition: pl.Expr, factor: Assumed) -> Changed | None
 def fused_elementwise(scene: Scene) -> Changed | str | None:
     """Of each run of elementwise kernels that follow one another on a stream the longest stays, and a part of the others."""
     elementwise = scene.where((pl.col("class") == "elementwise") & ~pl.col("name").str.contains("(?i)triton_|fusion"))
-    work, nodes = scene.trace.material.work, scene.nodes
+    work, nodes = scene.trace.material.work, scene.step.nodes
     order = nodes[np.lexsort((nodes, work.stream[scene.graph.work[nodes]]))]
     stream = work.stream[scene.graph.work[order]]
     member = elementwise[order]
@@ -94,7 +94,7 @@ def copies_pinned(scene: Scene) -> Changed | str | None:
     """Pageable copies at the link's speed, and the host does not wait for those to the device."""
     pageable = scene.where(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable"))
     if not pageable.any():
-        known = scene.events.filter(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable").is_null()).height
+        known = scene.step.events.filter(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable").is_null()).height
         return "the trace does not distinguish pageable from pinned copies" if known else None
     size, to_device = scene.column("bytes"), pageable & scene.where(pl.col("kind") == "h2d")
     if np.isnan(size[pageable]).any():
@@ -138,9 +138,9 @@ def no_repeated_copies(scene: Scene) -> Changed | str | None:
     if table.is_empty():
         return None
     places = table.filter(pl.col("repeated")).select("kind", "operator", "where", pl.lit(value=True).alias("again")).unique()
-    found = scene.events.join(places, on=["kind", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
+    found = scene.step.events.join(places, on=["kind", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
     nodes = np.zeros(scene.graph.nodes, dtype=np.bool_)
-    nodes[scene.nodes] = found["again"].fill_null(value=False).to_numpy()
+    nodes[scene.step.nodes] = found["again"].fill_null(value=False).to_numpy()
     return _without(scene, nodes)
 
 

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from slowstep.analyses.device.clocks import CLOCKS_NS
-from slowstep.analyses.events.enclosing import RowNumbers, pieces_of
+from slowstep.analyses.events.enclosing import pieces_of
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Material, ReplayedWork
-from slowstep.timeline.intervals import Flags, Ints
+from slowstep.timeline.intervals import Flags, Ints, RowNumbers
 
 # A kernel that waited for another stream begins one to a few microseconds after its end; unrelated ends lie anywhere.
 AT_ONCE_NS: Final = 5_000

@@ -18,13 +18,12 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.device.clocks import CLOCKS_NS
-from slowstep.analyses.events.enclosing import RowNumbers
 from slowstep.analyses.ledger.own_work import LONG_NS, own_work
 from slowstep.analyses.replay.graph import RETURN_NS
 from slowstep.analyses.replay.graph_waits import LONG_CALL_NS, LaunchOrder
 from slowstep.analyses.replay.replayed_work import EVENT, MAYBE, Material, RuntimeCalls
 from slowstep.analyses.replay.scene import Intervals
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Ints, RowNumbers
 from slowstep.timeline.timeline import Timeline
 
 # Of so many stretches most must end right after the device: each does by chance in one of twenty (LONG_CALL_NS of LONG_NS) at the most.

@@ -46,7 +46,7 @@ def launches_free(scene: Scene) -> Changed | str | None:
     if not between.any():
         return None
     named = scene.covered(_stages(scene))
-    called = scene.covered(Intervals.union(scene.host(["operator", "runtime", "driver"])))
+    called = scene.covered(scene.step.called)
     free = np.where(between, np.maximum(graph.delay - named, 0.0), 0.0)
     in_calls = np.minimum(free, called)
     removed = np.where(graph.delay > LONG_NS, in_calls, free)
@@ -77,7 +77,7 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
     kind = calls.waits_for
     waits = step & np.isin(kind, [STREAM, EVENT, DEVICE]) & ~calls.allocates
     waits |= step & (kind == OWN_COPY) & scene.launchers(scene.where(pl.col("kind") == "d2h"))
-    gone = waits & ~_needed(scene, waits) & ~_inside(scene, scene.loader)
+    gone = waits & ~_needed(scene, waits) & ~_inside(scene, scene.step.loader)
     if not gone.any():
         return None
     return _unwaiting(scene, gone & ~_inside(scene, _scaling(scene)), gone)
@@ -98,7 +98,7 @@ def _unwaiting(scene: Scene, expected: Flags, optimistic: Flags) -> Changed:
 
 def _calls_of(scene: Scene) -> Flags:
     calls = scene.trace.material.calls
-    return np.asarray((calls.start >= scene.begin_ns) & (calls.start < scene.end_ns))
+    return np.asarray((calls.start >= scene.step.begin_ns) & (calls.start < scene.step.end_ns))
 
 
 def _needed(scene: Scene, waits: Flags) -> Flags:
@@ -122,12 +122,12 @@ def _inside(scene: Scene, stretches: Intervals) -> Flags:
 
 def _scaling(scene: Scene) -> Intervals:
     """From each check of the gradients to the update of the scale."""
-    rows = scene.host(["operator"])
+    rows = scene.step.host(["operator"])
     name = pl.col("name").cast(pl.String).str
     rows = rows.filter(name.contains(events(Event.SCALE_CHECK, Event.SCALE_UPDATE))).sort("start_ns")
     rows = rows.select("name", "start_ns", "end_ns", pl.col("start_ns").shift(-1).alias("next_ns"))
     rows = rows.filter(name.contains(events(Event.SCALE_CHECK)))
-    return Intervals.union(rows.select("start_ns", pl.col("next_ns").fill_null(scene.end_ns).alias("end_ns")))
+    return Intervals.union(rows.select("start_ns", pl.col("next_ns").fill_null(scene.step.end_ns).alias("end_ns")))
 
 
 def no_allocator_calls(scene: Scene) -> Changed | str | None:
@@ -143,7 +143,7 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
 
 def no_compilation(scene: Scene) -> Changed | str | None:
     """Nothing is compiled within the step."""
-    rows = scene.host(["operator", "annotation", "python"])
+    rows = scene.step.host(["operator", "annotation", "python"])
     compiles = f"{KERNEL_COMPILERS}|{events(Event.COMPILATION, Event.COMPILATION_FUNCTION, Event.BUILD_FUNCTION)}"
     rows = rows.filter(pl.col("name").cast(pl.String).str.contains(compiles))
     if rows.is_empty():
@@ -154,13 +154,13 @@ def no_compilation(scene: Scene) -> Changed | str | None:
 
 def host_operations_on_device(scene: Scene) -> Changed | str | None:
     """Operators that computed on the host only have to be launched; those inside an input wait are the loader's."""
-    outermost = scene.host_operators
+    outermost = scene.step.host_operators
     if outermost is None:
         return "the trace does not show which operators ran on the host"
     if not len(outermost.start):
         return None
-    in_waits = Intervals.union(pl.concat([_frame(outermost), _frame(scene.loader)]))
-    total = scene.covered(in_waits) - scene.covered(scene.loader)
+    in_waits = Intervals.union(pl.concat([_frame(outermost), _frame(scene.step.loader)]))
+    total = scene.covered(in_waits) - scene.covered(scene.step.loader)
     a = assumed.OPERATION_NS
     count = len(outermost.start)
     whole = max(float(total.sum()), 1.0)
@@ -185,7 +185,7 @@ def no_work_between_steps(scene: Scene) -> Changed | str | None:
     outside[chain[: found[0] + 1]] = True
     outside[chain[found[-1] + 1 :]] = True
     waiting = graph.returns[graph.target]
-    removed = np.where(outside & ~waiting, np.maximum(graph.delay - scene.covered(scene.loader), 0.0), 0.0)
+    removed = np.where(outside & ~waiting, np.maximum(graph.delay - scene.covered(scene.step.loader), 0.0), 0.0)
     return _removals(scene, removed, removed, removed)
 
 

@@ -28,7 +28,7 @@ from slowstep.analyses.replay.lengths import RESIDUAL_AT_MOST, ScenarioLength, s
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, find_profiler_records
 from slowstep.analyses.replay.replayed_work import Material, find_material
 from slowstep.analyses.replay.scenarios import SCENARIOS, UNCHANGED
-from slowstep.analyses.replay.scene import Scene, Trace
+from slowstep.analyses.replay.scene import Scene, StepEvents, Trace
 from slowstep.analyses.steps.chance import SEED
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_share
@@ -119,7 +119,7 @@ def _replayed(trace: Trace, launched: LaunchOrder, steps: pl.DataFrame, step: in
         return _unjudged(
             steps, step, f"{format_share(residual / observed)} of the step are delays that no dependency in the trace explains", residual
         )
-    scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
+    scene = Scene(StepEvents(trace, graph.work, begin, end), graph, whole_trace=steps["mark"][step] == WINDOW)
     clocks = {} if trace.recording is None else trace.recording.clocks(begin, end)
     scenes = [scene, *map(scene.without, clocks.values())]
     unchanged, reason, answers = scenario_lengths(scenes, _CHANGES, lambda ns: _missed(observed, ns))

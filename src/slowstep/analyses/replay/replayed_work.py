@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.events.enclosing import RowNumbers
 from slowstep.analyses.events.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
-from slowstep.timeline.intervals import Flags, Ints
+from slowstep.timeline.intervals import Flags, Ints, RowNumbers
 from slowstep.timeline.timeline import Timeline
 
 # What a call waits for, by its name; 0 is nothing. NVIDIA's reference of the runtime ("API synchronization behavior") and AMD's of HIP say

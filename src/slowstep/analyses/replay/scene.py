@@ -15,7 +15,7 @@ from slowstep.analyses.events.kernel_class import classify, is_collective
 from slowstep.analyses.events.names import as_text
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.clock import Variant
-from slowstep.analyses.replay.graph import CHAIN, RETURN, Graph
+from slowstep.analyses.replay.graph import CHAIN, RETURN, Graph, Indices
 from slowstep.analyses.replay.recording_cost import HostClock, ProfilerRecords
 from slowstep.analyses.replay.replayed_work import Material
 from slowstep.analyses.steps.steps import Floats
@@ -119,26 +119,25 @@ class Changed:
         return cls(expected, optimistic, pessimistic, samples)
 
 
-@dataclass
-class Scene:
-    """One step of a trace, to be changed."""
+class StepEvents:
+    """What happens in one step, looked up when a scenario first asks: it is the same in all forms of the step.
 
-    trace: Trace
-    graph: Graph
-    begin_ns: int
-    end_ns: int
-    whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
-    clock: HostClock | None = None  # of the main logical thread, where the graph's delays are without what recording took
+    `work`: the device work at each node of its graph, -1 for none.
+    """
+
+    def __init__(self, trace: Trace, work: Indices, begin_ns: int, end_ns: int) -> None:
+        self.trace, self.begin_ns, self.end_ns = trace, begin_ns, end_ns
+        self._work = work
 
     @cached_property
     def nodes(self) -> Ints:
         """The nodes of device work, in order."""
-        return np.flatnonzero(self.graph.work >= 0)
+        return np.flatnonzero(self._work >= 0)
 
     @cached_property
     def events(self) -> pl.DataFrame:
         """What `nodes` are: rows of `Trace.events`."""
-        events: pl.DataFrame = self.trace.events[self.graph.work[self.nodes]]
+        events: pl.DataFrame = self.trace.events[self._work[self.nodes]]
         return events
 
     @cached_property
@@ -151,6 +150,11 @@ class Scene:
     def host(self, kinds: list[str]) -> pl.DataFrame:
         """Kind, name and times of what began on the main logical thread within the step."""
         return self._hosts.filter(pl.col("kind").is_in(kinds))
+
+    @cached_property
+    def called(self) -> Intervals:
+        """When that thread was inside an operator or a call of the runtime."""
+        return Intervals.union(self.host(["operator", "runtime", "driver"]))
 
     @cached_property
     def loader(self) -> Intervals:
@@ -167,23 +171,38 @@ class Scene:
         names = mostly_on_host(operators, "name")["name"]
         return Intervals.union(self.host(["operator"]).filter(pl.col("name").cast(pl.String).is_in(names.implode())))
 
+
+@dataclass
+class Scene:
+    """One step of a trace, to be changed."""
+
+    step: StepEvents
+    graph: Graph
+    whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
+    clock: HostClock | None = None  # of the main logical thread, where the graph's delays are without what recording took
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that it is a step of."""
+        return self.step.trace
+
     def where(self, condition: pl.Expr) -> Flags:
         """The nodes of device work for which a condition on `events` holds, as flags of all nodes."""
         flags = np.zeros(self.graph.nodes, dtype=np.bool_)
-        flags[self.nodes] = self.events.select(condition.fill_null(value=False).alias("found"))["found"].to_numpy()
+        flags[self.step.nodes] = self.step.events.select(condition.fill_null(value=False).alias("found"))["found"].to_numpy()
         return flags
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A numeric column of `events` by node, NaN for what is no device work or unknown. Shape (nodes,)."""
         values = np.full(self.graph.nodes, np.nan)
-        values[self.nodes] = self.events[name].cast(pl.Float64).to_numpy()
+        values[self.step.nodes] = self.step.events[name].cast(pl.Float64).to_numpy()
         return values
 
     def covered(self, intervals: Intervals) -> Floats:
         """How much of each edge of the main logical thread lies in intervals of that thread. Shape (edges,); 0 for all other edges."""
         graph, covered = self.graph, np.zeros(len(self.graph.source))
         chain = self.main_chain
-        at = graph.observed.astype(np.int64) + self.begin_ns
+        at = graph.observed.astype(np.int64) + self.step.begin_ns
         if self.clock is not None:
             at, intervals = self.clock.own(at), Intervals(self.clock.own(intervals.start), self.clock.own(intervals.end))
         covered[chain] = intervals.covered(at[graph.target[chain]]) - intervals.covered(at[graph.source[chain]])
@@ -192,7 +211,7 @@ class Scene:
     def without(self, clock: HostClock) -> Scene:
         """The same step, without what recording it took of the main logical thread's time."""
         graph, chain = self.graph, self.main_chain
-        at = graph.observed.astype(np.int64) + self.begin_ns
+        at = graph.observed.astype(np.int64) + self.step.begin_ns
         taken = at - clock.own(at)
         delay = graph.delay.copy()
         own = np.maximum(delay[chain], 0.0)

@@ -22,7 +22,7 @@ def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:
     """
     found = np.zeros(scene.graph.nodes, dtype=np.bool_)
     nodes = np.flatnonzero(returns & scene.graph.on_main)
-    operators = scene.host_operators
+    operators = scene.step.host_operators
     if not len(nodes) or operators is None:
         return found
     sends = scene.where((pl.col("kind") == "h2d") & (pl.col("bytes") >= LARGE_BYTES))
@@ -33,7 +33,7 @@ def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:
     launch = launching[following]
     begin, end = _instants(scene, nodes), _instants(scene, launch)
     computes = operators.covered(end) > operators.covered(begin)
-    loads = scene.loader.covered(end) > scene.loader.covered(begin)
+    loads = scene.step.loader.covered(end) > scene.step.loader.covered(begin)
     found[nodes[computes & ~loads & sending[scene.graph.call[launch]]]] = True
     return found
 
@@ -48,4 +48,4 @@ def _launching(scene: Scene, copies: Flags) -> Ints:
 
 
 def _instants(scene: Scene, nodes: Ints) -> Ints:
-    return scene.graph.observed[nodes].astype(np.int64) + scene.begin_ns
+    return scene.graph.observed[nodes].astype(np.int64) + scene.step.begin_ns

@@ -52,6 +52,6 @@ def change(scenario: str, scene: Scene) -> Changed | str | None:
     facts = scene.trace.timeline.trace
     if facts is not None and facts.vendor is None and not scene.trace.timeline.count("device_events"):
         return ON_A_PROCESSOR
-    if not len(scene.nodes):
+    if not len(scene.step.nodes):
         return "no device work of this step is in the trace"
     return OF_DEVICE[scenario](scene)

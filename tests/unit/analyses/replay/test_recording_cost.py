@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from simulated_device import LAUNCH, Simulated
 from slowstep.analyses.replay import graph, recording_cost, scenarios
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST, HostClock, find_profiler_records
 from slowstep.analyses.replay.replay import find_replay
+from slowstep.timeline.timeline import Timeline
 
 # After how long one kernel follows another where no step shows it.
 FOLLOWS_US = graph.FOLLOWS_NS / 1000
@@ -85,6 +87,22 @@ def test_a_step_that_only_its_profiler_makes_launch_bound_gains_nothing():
     assert gains[AS_RECORDED] == pytest.approx((15.0 + 20 * OPERATOR_US) / (20.0 + FOLLOWS_US), rel=0.02)
     assert gains[LESS_USUAL_COST] == pytest.approx(1.0, abs=0.02)
     assert found[LESS_USUAL_COST]["taken_ns"] == pytest.approx(2000 * OPERATOR_US * 1000, rel=0.01)
+
+
+def test_what_happens_in_a_step_is_read_once_for_all_of_its_forms(monkeypatch: pytest.MonkeyPatch):
+    read: list[tuple[str, ...]] = []
+    rows_of = Timeline.rows
+
+    def counted(timeline: Timeline, name: str, *columns: str, kinds: Collection[str] = ()) -> pl.DataFrame:
+        read.append(columns)
+        return rows_of(timeline, name, *columns, kinds=kinds)
+
+    monkeypatch.setattr(Timeline, "rows", counted)
+    simulated = profiled(20.0, 20, OPERATOR_US)
+    rows = find_replay(simulated.trace(costs_its_threads=True), simulated.steps(), {})
+
+    assert rows["recording"].n_unique() == 3
+    assert read.count(("thread", "kind", "name", "start_ns", "end_ns")) == rows["step"].n_unique()
 
 
 def test_a_step_whose_launches_take_longer_by_themselves_keeps_its_gain():
