@@ -89,6 +89,7 @@ class Training:
     input_ms: float = 0.0
     input_file: str = "functional.py"  # of torch, in which it makes them
     input_function: str = "stack"  # there
+    input_below: tuple[tuple[str, str], ...] = ()  # what that calls: files and functions
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
     input_delay_ms: float = 0.0  # of them in which it waits for a core
     dataset: str = "MaskFolder"
@@ -329,7 +330,8 @@ class _Simulation:
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
             self.cpu += max(self.now - begin - (t.input_blocked_ms + t.input_delay_ms) * MS, 0.0)
             self.delay += t.input_delay_ms * MS
-            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/{t.input_file}", t.input_function, 1, 2)])
+            made_in = ((t.input_file, t.input_function), *t.input_below)
+            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), *((f"{LIBRARY}/{file}", function, 1, 2) for file, function in made_in)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self._mark()
             self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, self._bytes(done + step), thread=TRAINER_THREAD)

@@ -184,7 +184,8 @@ def _outer(span: RowNumbers, level: RowNumbers, places: Ints) -> RowNumbers:
     """The span around each, where it is not on the lowest level; they are given by level, then by time, the `places` at which they open."""
     # One level up, the last one that opened before is around.
     size = 2 * len(span) + 1
-    keys = level * np.int64(size) + places
+    # Of NumPy 1 a product of short numbers and one long one is short.
+    keys = level.astype(np.int64) * size + places
     above = np.searchsorted(keys, keys - size) - 1
     outer = np.empty_like(span)
     outer[span] = span[np.maximum(above, 0)]

@@ -171,7 +171,10 @@ class Timeline:
 
 
 def found_once(find: Callable[[Timeline], T]) -> Callable[[Timeline], T]:
-    """Have what is found of a timeline kept with it, for all that ask: for what many ask, and what takes little room."""
+    """Have what is found of a timeline kept with it, for all that ask: for what many ask.
+
+    It lives as long as the timeline: some 32 MB of a Kineto trace of 1 GB.
+    """
 
     @wraps(find)
     def of_timeline(timeline: Timeline) -> T:

@@ -288,6 +288,12 @@ def test_a_state_that_comes_with_each_batch_is_why_receiving_takes_long():
     assert first.gain.predicted == pytest.approx(step_ms / (step_ms - 11))
 
 
+def test_a_state_is_not_blamed_for_what_large_batches_take():
+    found = finding("batch-transport", measurements(**with_all(sends_state(), form(size_bytes=64e6))))
+
+    assert "size of a batch" in values(found)
+
+
 @pytest.mark.parametrize(
     "measured",
     [sends_state(None), sends_state(100), sends_state(between_ms=0.3), sends_state(workers=0)],

@@ -82,6 +82,16 @@ def test_what_anomaly_detection_writes_down_and_checks_is_gained_without_it():
     assert found.gain.low < found.gain.predicted < found.gain.high
 
 
+def test_what_is_checked_may_be_all_of_compute_where_nobody_counted_it():
+    counted, uncounted = (
+        finding("debug-mode-on", measurements(**work(modes={ANOMALY: 1.0}, anomaly=cost))).gain.high
+        for cost in (ANOMALY_COST, replace(ANOMALY_COST, elements=None))
+    )
+
+    assert counted is not None
+    assert uncounted is None or uncounted > 2 * counted
+
+
 @pytest.mark.parametrize(
     ("modes", "anomaly"),
     [({ANOMALY: 1.0, PROFILER: 0.2}, ANOMALY_COST), ({ANOMALY: 1.0}, None)],

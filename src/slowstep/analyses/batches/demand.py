@@ -15,7 +15,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.training_passes import GAVE_BATCH
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import overlap_ns
+from slowstep.timeline.intervals import overlap_ns, union
 from slowstep.timeline.timeline import Timeline
 
 
@@ -97,15 +97,14 @@ def _demand(
     batches = _batches(trainer, producers.iterators, low, high) / steps.count
     account = fetches.account[own].sum(axis=0)
     known = fetches.batch_bytes[own]
-    wall_ns, idle = float(fetches.wall_ns[own].mean()) * batches, _idle_share(timeline, producers.processes, low, high, workers)
     return Demand(
         workers=workers,
-        wall_ns=wall_ns,
+        wall_ns=float(fetches.wall_ns[own].mean()) * batches,
         cpu_ns=float((fetches.cpu_ns + np.minimum(fetches.other_cpu_ns, fetches.wall_ns))[own].mean()) * batches,
         collate_ns=float(fetches.collate_ns[own].mean()) * batches,
         batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
-        idle_share=idle,
-        between_batches_ns=0.0 if idle is None else max((1 - idle) * workers * (high - low) / steps.count - wall_ns, 0.0),
+        idle_share=_idle_share(timeline, producers.processes, low, high, workers),
+        between_batches_ns=0.0 if workers == 0 else _between_ns(timeline, fetches, producers.processes, low, high) / steps.count,
         blocked_share=float(account[ACCOUNT.index(PartKind.STORAGE) :].sum() / max(account.sum(), 1.0)),
         collecting_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_COLLECTION)] / own.sum()) * batches,
         queued_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_CORE_WAIT)] / own.sum()) * batches,
@@ -117,6 +116,23 @@ def _batches(trainer: Trainer, iterators: Sequence[int] | None, low: int, high: 
     """How many were received in the window."""
     got = trainer.waits.filter(GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
     return got.height if iterators is None else got.filter(pl.col("iterator").is_in(list(iterators))).height
+
+
+def _between_ns(timeline: Timeline, fetches: Fetches, processes: Sequence[int], low: int, high: int) -> float:
+    """In the window, in which processes neither made batches nor waited to be told what to make, while each did one or the other before and
+    after: what starts and ends take is none of it.
+    """
+    idles = timeline.table("idles")
+    whole = 0.0
+    for process in processes:
+        mine, made = idles.filter(pl.col("process") == process), fetches.process == process
+        start = np.concatenate((mine["start_ns"].to_numpy(), fetches.start_ns[made]))
+        end = np.concatenate((mine["end_ns"].to_numpy(), fetches.end_ns[made]))
+        if len(start):
+            lived = min(int(end.max()), high) - max(int(start.min()), low)
+            busy = overlap_ns(*union(start, end), np.int64(low), np.int64(high)).sum()  # type: ignore[arg-type]
+            whole += max(lived - float(busy), 0.0)
+    return whole
 
 
 def _idle_share(timeline: Timeline, processes: Sequence[int], low: int, high: int, workers: int) -> float | None:

@@ -23,7 +23,7 @@ INNER_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrefetchThreads:
-    """Threads that run the same `function`, and hand over what it makes. `numbers` are theirs; `is_taken` tells whether the training was
+    """Threads that run the same `function`, and hand over what it makes. `is_taken` tells whether the training was
     seen to take its input from such.
 
     `inner` is the deepest function of the user's that holds at least INNER_SHARE of their stacks, with that share; None where none does.
@@ -38,7 +38,6 @@ class PrefetchThreads:
     cpu_ns: float
     busy_share: float
     stacks: int
-    numbers: frozenset[int] = frozenset()
     is_taken: bool = False
 
 
@@ -74,7 +73,6 @@ def find_prefetch_threads(
         cpu_ns=cores * step_ns,
         busy_share=busy,
         stacks=len(taken),
-        numbers=frozenset(number for number, _ in found[place]),
         is_taken=place in seen,
     )
 

@@ -71,7 +71,9 @@ def find_concurrent_threads(timeline: Timeline, trainer: Trainer, steps: Steps, 
     hooks = trainer.facts.notes.get("hooks", ())
     looked_at = bool(found) or any(hook.get("name") == HOOK and hook.get("state") == "on" for hook in hooks)
     found.sort(key=lambda each: -each.cores)
-    gil_waits = find_gil_waits(timeline, trainer, steps, busy=1 - (found[0].waits or 0.0), crowded=crowded) if found else None
+    # A thread holds the GIL for no longer than it computes: where it sleeps, or reads, it stands in no file by which it waits for another.
+    busy = min(1 - (found[0].waits or 0.0), sum(each.cores for each in found)) if found else 0.0
+    gil_waits = find_gil_waits(timeline, trainer, steps, busy=busy, crowded=crowded) if found else None
     return ConcurrentThreads(looked_at=looked_at, threads=tuple(found), gil_waits=gil_waits)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.gil_waits import WAITS_FROM
+from slowstep.analyses.python.gil_waits import WAITS_FROM, GilWaits
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import side_by_side
 from slowstep.diagnosis.evidence.input.input_side import QUEUED_PESSIMISTIC, SIDE_BY_SIDE
@@ -33,13 +33,15 @@ LEFT = 0.05
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldUp:
     """ns per step, shape (steps,), that the steps lose to the thread: as expected, at least and at most. `queued_ns` is what of the first
-    is waiting for a core. Of scalars `cpu_ns` is what the thread computes in a step, `training_ns` what the training does.
+    is waiting for a core, `least_queued_ns` what of the second. Of scalars `cpu_ns` is what the thread computes in a step, `training_ns`
+    what the training does.
     """
 
     lost_ns: Floats
     least_ns: Floats
     most_ns: Floats
     queued_ns: Floats
+    least_queued_ns: Floats
     cpu_ns: float
     training_ns: float
 
@@ -57,21 +59,27 @@ def find_held_up(m: Measurements, cores: float) -> HeldUp | None:
         return None
     own = np.asarray(m.ledger.of("compute") - held - m.ledger.of_parts(QUEUED))
     queued = _caused(m, cores) * m.ledger.of_parts(QUEUED)
-    low, high = USUAL.bounds if (m.machine.resources.threads or 1) > 1 else (0.0, 0.0)
-    usual = USUAL.value if (m.machine.resources.threads or 1) > 1 else 0.0
+    usual, (low, high) = (USUAL.value, USUAL.bounds) if _threads(m) > 1 else (0.0, (0.0, 0.0))
     lost = _beyond(held, usual * own) + queued
     if float(lost.sum()) < CLAIM * float(m.step_ns.sum()):
         return None
-    least = _beyond(held, high * own) + QUEUED_PESSIMISTIC * queued if is_held else np.zeros_like(held)
+    least_queued = (QUEUED_PESSIMISTIC if is_held else 0.0) * queued
+    least = _beyond(held, high * own) + least_queued if is_held else np.zeros_like(held)
     cpu_ns = cores * float(m.step_ns.mean())
     return HeldUp(
         lost_ns=lost,
         least_ns=np.minimum(least, lost),
         most_ns=_beyond(held, low * own) + queued,
         queued_ns=queued,
+        least_queued_ns=least_queued,
         cpu_ns=cpu_ns,
         training_ns=_training_cpu_ns(m, own, cpu_ns),
     )
+
+
+def _threads(m: Measurements) -> int:
+    """Of an operation's own."""
+    return m.machine.resources.threads or 1
 
 
 def is_gil_held(m: Measurements) -> bool | None:
@@ -106,7 +114,7 @@ def _caused(m: Measurements, cores: float) -> float:
     None of it where the training's own threads are more than the cores.
     """
     allowed = m.machine.cores
-    if allowed is None or (m.machine.resources.threads or 1) > allowed:
+    if allowed is None or _threads(m) > allowed:
         return 0.0
     demand = m.input.demand
     workers = ((demand.cpu_ns or 0.0) + demand.others_cpu_ns) / float(m.step_ns.mean()) if demand.workers else 0.0
@@ -119,7 +127,7 @@ def _training_cpu_ns(m: Measurements, own: Floats, cpu_ns: float) -> float:
     used = m.machine.load.tree_cores
     if used is None:
         return alone
-    return min(max(used * step_ns - cpu_ns, alone), alone * (m.machine.resources.threads or 1))
+    return min(max(used * step_ns - cpu_ns, alone), alone * _threads(m))
 
 
 def all_on_cores_ns(m: Measurements, held: HeldUp) -> float:
@@ -130,7 +138,7 @@ def all_on_cores_ns(m: Measurements, held: HeldUp) -> float:
 
 def with_process_ns(m: Measurements, held: HeldUp) -> float:
     """The shortest step in which the training has the cores that a process which always computes leaves, or its equal share of all."""
-    threads, cores = m.machine.resources.threads or 1, m.machine.cores or 1.0
+    threads, cores = _threads(m), m.machine.cores or 1.0
     return held.training_ns / max(cores - 1, cores * threads / (threads + 1))
 
 
@@ -151,7 +159,9 @@ def by_less_work(held: HeldUp, *, more_ns: Floats | float = 0.0) -> Case:
 def at_worst(held: HeldUp, concurrent_ns: float, *, more_ns: Floats | float = 0.0) -> Case:
     """The thread's work runs in a process that takes a tenth longer, and takes the least away; `more_ns` goes with it."""
     removed = held.least_ns + more_ns
-    return Case(removed_ns=removed, concurrent_ns=PESSIMISTIC_BESIDE * concurrent_ns, delay_share=share_queued(held.queued_ns, removed))
+    return Case(
+        removed_ns=removed, concurrent_ns=PESSIMISTIC_BESIDE * concurrent_ns, delay_share=share_queued(held.least_queued_ns, removed)
+    )
 
 
 def at_best(m: Measurements, held: HeldUp, *, more_ns: Floats | float = 0.0) -> Case:
@@ -164,9 +174,13 @@ def at_best(m: Measurements, held: HeldUp, *, more_ns: Floats | float = 0.0) -> 
 def lost_to_threads(m: Measurements, held: HeldUp) -> tuple[Evidence, ...]:
     """What of the steps the thread takes, as findings have it."""
     waits = m.python.concurrent_threads.gil_waits
-    asked = () if waits is None else (Evidence(name="waits for the GIL", value=waits.share, unit="share", threshold=WAITS_FROM),)
+    asked = () if waits is None else (_asked(waits),)
     return (
-        Evidence(name="steps blocked by it", value=float(m.ledger.of_parts(HELD_UP).mean()) / 1e6, unit="ms per step"),
+        Evidence(name="steps blocked meanwhile", value=float(m.ledger.of_parts(HELD_UP).mean()) / 1e6, unit="ms per step"),
         Evidence(name="lost to it", value=float(held.lost_ns.mean()) / 1e6, unit="ms per step"),
         *asked,
     )
+
+
+def _asked(waits: GilWaits) -> Evidence:
+    return Evidence(name="the recorder waited for the GIL", value=waits.share, unit=f"share of {waits.asked} tries", threshold=WAITS_FROM)

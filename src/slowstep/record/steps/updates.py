@@ -165,6 +165,7 @@ class Updates:
         try:
             state = self._optimizers.get(id(trainer)) or self.known(trainer)
             self._recorder.event(UPDATE, t0, t1, state.number, updates)
+            # `_count`, without a call more in each step.
             state.count += 1
             if t1 >= state.due_ns:
                 self._do_what_is_due(state, t1)

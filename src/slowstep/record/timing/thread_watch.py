@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import threading
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from types import CodeType
 from typing import Any, Final
 
@@ -103,7 +104,12 @@ def hands_over(code: CodeType) -> bool:
 
 
 def _calls_method(code: CodeType, name: str) -> bool:
-    return any(step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") for step in dis.get_instructions(code))
+    # As in JAX' `x.at[i].set(v)`.
+    is_item_of_array = "at" in code.co_names
+    return any(
+        step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not (is_item_of_array and before.opname == "BINARY_SUBSCR")
+        for before, step in pairwise(dis.get_instructions(code))
+    )
 
 
 def _used_ns(thread: int) -> tuple[int, int] | None:

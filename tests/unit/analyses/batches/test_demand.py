@@ -63,3 +63,25 @@ def test_its_workers_are_said_to_need_what_one_of_its_batches_takes(tmp_path, da
     assert isinstance(answer, Judged)
     assert answer.finding.title.endswith("of 2, cannot keep up: 48.0 ms to make a batch, one needed every 27.9 ms")
     assert answer.finding.fixes[0].text.endswith(f"num_workers=2) {whose}")
+
+
+def _restarted(tmp_path, *, between_ms: float) -> Measurements:
+    """A worker that is started anew every 10 steps, for which nobody makes batches for 100 ms; after each batch it takes its time."""
+    events = Events(tmp_path)
+    events.loader(iterator=0, loader=0, workers=1)
+    events.trainer.lines[-1] |= {"dataset": "Clips", "batch_size": 16, "workers": [200 + number for number in range(STEPS // 10)]}
+    now = 0.0
+    for step in range(STEPS):
+        number, first = step // 10, step % 10 == 0
+        wait = 100.0 if first else 12.0
+        events.fetch(now + wait - 6, now + wait - 1, step, worker=number, cpu=5.0)
+        events.workers[number].event(fmt.IDLE, at(now + wait - 1 + between_ms), at(now + wait + 20 + 6), thread=200 + number)
+        now = events.step(now, batch=step, iterator=0, wait=wait, length=wait + 20)
+    return measure_recording(events.timeline(), warmup=0)
+
+
+@pytest.mark.parametrize("between_ms", [0.0, 4.0])
+def test_what_workers_do_between_batches_holds_nothing_of_their_starts(tmp_path, between_ms):
+    demand = _restarted(tmp_path, between_ms=between_ms).input.demand
+
+    assert demand.between_batches_ns == pytest.approx(between_ms * MS, abs=0.5 * MS)

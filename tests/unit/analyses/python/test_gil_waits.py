@@ -60,6 +60,14 @@ def test_a_thread_that_mostly_waits_is_not_said_to_let_go_of_the_gil():
     assert GilWaits(asked=200, waited=80, busy=0.3).shows_held is True
 
 
+def test_a_thread_that_sleeps_is_not_seen_to_let_go_of_the_gil(tmp_path):
+    """It computes for a third of the time, and stands nowhere where threads wait for each other."""
+    waits = measured(tmp_path, beside=(0.33, 0.0), late_ms=0.1).python.concurrent_threads.gil_waits
+
+    assert waits is not None
+    assert waits.busy == pytest.approx(0.33, abs=0.02)
+
+
 def test_nobody_asks_without_a_thread_that_computes(tmp_path):
     assert measured(tmp_path, beside=None, late_ms=2.0).python.concurrent_threads.gil_waits is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.diagnosis.evidence.input.input_causes import Spared, sparing
@@ -30,13 +31,14 @@ ROW_ACCESS: Final = (
 
 def reads_rows(m: Measurements, function: TimedFunction) -> bool:
     """Whether most of what a function takes is asking a table for single rows, which arrays give for next to nothing."""
-    named = m.input.facts.named(*{name for _, name in ROW_ACCESS})
-    asked = sum(
-        row.share
-        for row in named
-        if any(file in (row.file or "").replace("\\", "/") and row.name.endswith(name) for file, name in ROW_ACCESS)
-    )
+    # One may call another: a row by its label is looked for by its place.
+    asked = max((row.share for row in m.input.facts.functions if _asks_for_row(row)), default=0.0)
     return asked >= DOMINANT_SHARE * function.share
+
+
+def _asks_for_row(function: InputFunction) -> bool:
+    file = (function.file or "").replace("\\", "/")
+    return any(of in file and function.name.endswith(name) for of, name in ROW_ACCESS)
 
 
 def faster(m: Measurements, function: TimedFunction) -> str:

@@ -98,12 +98,14 @@ def _without(m: Measurements, modes: dict[DebugMode, float]) -> Counterfactual |
         removed = np.minimum(writing * m.step_ns + checks_ns, at_most)
         return Case(removed_ns=removed, concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())))
 
+    # Where nobody counted what is checked that may be all of it.
+    are_counted = cost.operations is not None and cost.elements is not None
     low, high = ([each.bounds[end] for each in (WRITING_STACKS, CHECKED_NODE, CHECKED_ELEMENT)] for end in (0, 1))
     return Counterfactual(
         assumes="anomaly detection were off",
         expected=case(cost.writing * WRITING_STACKS.value, CHECKED_NODE.value, CHECKED_ELEMENT.value),
         pessimistic=case(cost.low * low[0], *low[1:]),
-        optimistic=case(cost.high * high[0], *high[1:]),
+        optimistic=case(cost.high * high[0], *high[1:]) if are_counted else Case(removed_ns=at_most),
     )
 
 
@@ -111,7 +113,7 @@ def _costs(cost: AnomalyCost | None) -> tuple[Evidence, ...]:
     if cost is None:
         return ()
     return (
-        Evidence(name="stacks that write stacks down", value=cost.writing, unit="share of stacks"),
+        Evidence(name="seen to write tracebacks", value=cost.writing, unit="share of the time"),
         Evidence(name="gradients checked", value=cost.operations, unit="operations per step"),
     )
 

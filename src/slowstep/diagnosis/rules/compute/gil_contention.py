@@ -37,6 +37,7 @@ from slowstep.diagnosis.evidence.held_up import (
     at_worst,
     by_less_work,
     find_held_up,
+    is_gil_held,
     is_worth_a_process,
     lost_to_threads,
     makers_hold_up,
@@ -81,10 +82,11 @@ def _judged(m: Measurements, threads: tuple[ConcurrentThread, ...], held: HeldUp
     predicted = _predicted(m, busiest, held)
     counterfactual = predicted.counterfactual
     share, low, high = share_interval(m, held.lost_ns)
+    lose = "lose" if is_gil_held(m) else "may lose"
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(threads)}; steps lose {format_share(share)} of the time to it",
+        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(threads)}; steps {lose} {format_share(share)} of the time to it",
         share=share,
         share_low=low,
         share_high=high,

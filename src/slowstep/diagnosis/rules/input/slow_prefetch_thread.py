@@ -38,6 +38,7 @@ from slowstep.diagnosis.evidence.held_up import (
     at_best,
     at_worst,
     by_less_work,
+    is_gil_held,
     is_worth_a_process,
     lost_to_threads,
     makers_hold_up,
@@ -128,7 +129,7 @@ def _judged(m: Measurements, threads: PrefetchThreads, side: InputSide, cost: _C
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=_title(threads, cost),
+        title=_title(m, threads, cost),
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
@@ -174,9 +175,10 @@ def _within(
     )
 
 
-def _title(threads: PrefetchThreads, cost: _Cost) -> str:
+def _title(m: Measurements, threads: PrefetchThreads, cost: _Cost) -> str:
     who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"
-    why = "cannot keep up" if cost.parts else "steps wait for the GIL meanwhile"
+    waits = "wait" if is_gil_held(m) else "may wait"
+    why = "cannot keep up" if cost.parts else f"steps {waits} for the GIL meanwhile"
     return f"{who} the batches, in {part_in_words(threads.function)}, and {why}"
 
 

@@ -61,11 +61,12 @@ class Smallest:
         """That array itself where it is small, else a reference that does not keep it; None where there is none, or where to look for it
         would take too long. Raises what JAX does of a tree that it does not know.
         """
-        part = None
-        if self._path is not None:
+        # Another thread may find another one meanwhile.
+        part, path = None, self._path
+        if path is not None:
             try:
                 part = result
-                for kind, step in self._path:
+                for kind, step in path:
                     part = step(part) if type(part) is kind else None
             except LookupError:
                 part = None

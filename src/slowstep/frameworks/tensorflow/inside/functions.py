@@ -139,7 +139,7 @@ class TracedFunctions:
             finally:
                 calls.outermost = None
             known = trained.get(function)
-            if known is not None and not known.is_never_told and not self._is_told_by_others(known):
+            if known is not None and not known.is_always_told_by_others and not self._is_told_by_others(known):
                 ended_ns = now()
                 self._tell_of_waits(function)
                 self._updates.called(known, began_ns, ended_ns)
@@ -190,7 +190,7 @@ class TrainedFunction:
         self.traces = 0
         self.told_by = told_by_others(function, FRAMEWORK)
         # Whether another framework tells of all its calls.
-        self.is_never_told = always in self.told_by
+        self.is_always_told_by_others = always in self.told_by
         self.described = FRAMEWORK.describe_parameters(variables)
 
 
