@@ -192,6 +192,18 @@ def test_single_rows_of_a_table_are_work_that_arrays_do_not_do(name, asked, is_b
     assert isinstance(answer, Judged) is is_blamed
 
 
+def test_a_library_that_holds_most_of_it_is_named():
+    own = holds("__getitem__", share=1.0, python=0.1, into=(("Image.resize (PIL)", 0.7),))
+
+    assert "Image.resize (PIL)" in finding("serial-loader", measurements(**merged(fed(0, cpu_ms=13.0, cores=16.0), own))).fixes[1].text
+
+
+def test_of_the_making_itself_nothing_is_said_where_nothing_more_is_known():
+    m = measurements(**merged(fed(0, cpu_ms=13.0, cores=16.0), holds("__getitem__", share=1.0, python=0.1)))
+
+    assert len(finding("serial-loader", m).fixes) == 1
+
+
 def test_workers_are_not_the_only_answer_where_a_function_is_known():
     m = measurements(**merged(fed(0, cpu_ms=13.0, cores=16.0), holds(python=0.1)))
 

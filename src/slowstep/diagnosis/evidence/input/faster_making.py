@@ -51,13 +51,16 @@ def faster(m: Measurements, function: TimedFunction) -> str:
         return f"do {function.name} on whole batches, or use a faster library for it"
     if function.python_share is None or function.is_python:
         return f"vectorise {function.name}, or do it on whole batches"
+    called, share = max(function.into, key=lambda row: row[1], default=("", 0.0))
+    if share >= DOMINANT_SHARE * function.share:
+        return f"do less of {called} in {function.name}, or use a faster library for it"
     return f"do less in {function.name}, or use faster libraries there"
 
 
 def or_faster(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     """The same as an alternative to workers, with what it would gain if that function cost nothing; none where no function is known."""
     function = m.input.fetch_function
-    if function is None or side.wall_ns <= 0:
+    if function is None or side.wall_ns <= 0 or _is_all_of_it(m, function):
         return ()
     share = function.share * max(1 - (m.input.demand.collate_ns or 0.0) / side.wall_ns, 0.0)
     all_of_it = Spared(expected=share, pessimistic=share, optimistic=share)
@@ -66,3 +69,8 @@ def or_faster(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     # Where no lever makes the batches otherwise none bounds this either.
     bound = mock_loader(m) and (stub(m, function.name, function.file) or mock_loader(m))
     return (Fix(text=f"{faster(m, function)}{limit}", bounded_by=bound),)
+
+
+def _is_all_of_it(m: Measurements, function: TimedFunction) -> bool:
+    """Whether it is the data set's own method, which is the making itself, and nothing more is known of it."""
+    return len(function.path) == 1 and not (function.parts or function.into or function.is_python or reads_rows(m, function))
