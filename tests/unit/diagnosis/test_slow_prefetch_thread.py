@@ -80,7 +80,7 @@ def holds_up(ms: float, *, is_taken: bool = True, cores: float = 8.0, more_cores
     makes = ConcurrentThread(name="maker", thread=7, cores=0.5, function=None)
     other = ConcurrentThread(name="other", thread=8, cores=more_cores, function=None, waits=0.0)
     given = waits(0.2, busy=0.6, cores=cores, ledger={HELD_UP: ms})
-    found = replace(given["prefetch_threads"], cpu_ns=0.5 * (BODY_MS + 0.2 + ms) * MS, numbers=frozenset({7}), is_taken=is_taken)
+    found = replace(given["prefetch_threads"], cpu_ns=0.5 * (BODY_MS + 0.2 + ms) * MS, is_taken=is_taken)
     concurrent = {"threads": (makes, other) if more_cores else (makes,), "gil_waits": GilWaits(asked=100, waited=90)}
     return merged(given, {"prefetch_threads": found, "concurrent_threads": concurrent})
 

@@ -104,7 +104,7 @@ def hands_over(code: CodeType) -> bool:
 
 
 def _calls_method(code: CodeType, name: str) -> bool:
-    # As in JAX' `x.at[i].set(v)`.
+    # As in `x.at[i].set(v)`, which changes an array.
     is_item_of_array = "at" in code.co_names
     return any(
         step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not (is_item_of_array and before.opname == "BINARY_SUBSCR")
