@@ -7,7 +7,7 @@ from typing import Final
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 
-# With one batch in more than so many it costs a tenth of what it does with each.
+# A state that comes more seldom, with one batch in so many, costs less than a tenth of what it does with each.
 OFTEN: Final = 10
 
 
