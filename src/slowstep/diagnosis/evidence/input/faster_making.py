@@ -15,7 +15,7 @@ from slowstep.findings import Fix
 from slowstep.units import format_ratio
 
 # Tables that are asked for one row, or one cell, by its label or place: file and function. pandas and xarray take a hundred times
-# as long for that as an array that was taken out of the table before; polars, which takes three to ten times as long, is none (docs/decisions/0041).
+# as long for that as an array that was taken out of the table before; polars, at three to ten times, is none (docs/decisions/0041).
 ROW_ACCESS: Final = (
     ("pandas/core/indexing", "_LocationIndexer.__getitem__"),
     ("pandas/core/indexing", "_ScalarAccessIndexer.__getitem__"),
