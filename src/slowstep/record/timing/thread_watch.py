@@ -29,6 +29,8 @@ _OWN: Final = "slowstep-"
 # a type, too.
 _HANDING_OVER: Final = frozenset(("put", "put_nowait", "notify", "notify_all"))
 _EVENT_SET: Final = "set"
+# What takes an item, up to Python 3.13 and later.
+_ITEM: Final = ("BINARY_SUBSCR", "BINARY_OP")
 
 
 class ThreadWatch:
@@ -107,7 +109,7 @@ def _calls_method(code: CodeType, name: str) -> bool:
     # As in `x.at[i].set(v)`, which changes an array.
     is_item_of_array = "at" in code.co_names
     return any(
-        step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not (is_item_of_array and before.opname == "BINARY_SUBSCR")
+        step.argval == name and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not (is_item_of_array and before.opname in _ITEM)
         for before, step in pairwise(dis.get_instructions(code))
     )
 
