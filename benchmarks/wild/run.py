@@ -53,10 +53,11 @@ def samples_per_s(out: str) -> float:
 class Runner:
     """Runs trainings one after the other: plainly, fixed and recorded."""
 
-    def __init__(self, *, pairs: int, steps: int | None, limit_s: float) -> None:
+    def __init__(self, *, pairs: int, steps: int | None, limit_s: float, recordings: Path | None = None) -> None:
         self.pairs = pairs
         self.steps = steps
         self.limit_s = limit_s
+        self.recordings = recordings
 
     def described(self) -> dict[str, Any]:
         """What the results say of how trainings were run."""
@@ -86,7 +87,8 @@ class Runner:
         """What is said of a case, from one run of its base."""
         with tempfile.TemporaryDirectory(prefix="wild-") as folder:
             report = Path(folder) / "report.json"
-            options = ["run", "--json", str(report), "--out", folder]
+            kept = self.recordings / case.name if self.recordings else folder
+            options = ["run", "--json", str(report), "--out", str(kept)]
             said = run_limited([str(SLOWSTEP), *options, *self.words(case, fixed=False)], folder, self.limit_s)
             if not report.exists():
                 raise ChildFailed(f"slowstep wrote no report; its last words: {said[-300:]!r}")
@@ -243,10 +245,13 @@ def drawn_from(results: Path, newer: list[Path]) -> dict[str, Any]:
 
 
 def main() -> int:
-    arguments = read_command_line(command_line(__doc__, results="wild", page=PAGE))
+    parser = command_line(__doc__, results="wild", page=PAGE)
+    parser.add_argument("--recordings", type=Path, help="keep each recording in a folder of this one, to analyze it again after a change")
+    arguments = read_command_line(parser)
 
     def runner_of() -> Runner:
-        return Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit)
+        recordings = arguments.recordings.resolve() if arguments.recordings else None
+        return Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit, recordings=recordings)
 
     return carry_out(arguments, name="wild", page=PAGE, runner_of=runner_of, drawn=draw, beside={SUMMARY: summary})
 
