@@ -332,6 +332,20 @@ def test_metrics_that_a_module_logs_are_found_and_are_no_callback(named_ms, fire
         assert found.gain.predicted == pytest.approx(40 / (40 - 20 * 49 / 50), rel=0.02)
 
 
+@pytest.mark.parametrize(("beside_ms", "goes_with_them"), [(5.0, True), (15.0, False)])
+def test_what_a_hook_that_mostly_logs_does_beside_is_made_to_be_logged(beside_ms, goes_with_them):
+    place = CodePlace("train.py", 90)
+    logged = Part("output", PartKind.METRICS, "self.log in Net.on_after_backward", place)
+    beside = Part("output", PartKind.CALLBACK, "Net.on_after_backward", place)
+    m = measurements(ledger={logged: 10.0, beside: beside_ms, BODY: 16.5 - beside_ms})
+
+    found = finding("per-step-metrics", m)
+
+    assert found.claims == ((logged, beside) if goes_with_them else (logged,))
+    spared_ms = 10 + beside_ms * goes_with_them
+    assert found.gain.predicted == pytest.approx(40 / (40 - spared_ms * 49 / 50), rel=0.02)
+
+
 @pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])
 def test_a_transform_of_the_batch_is_input_that_is_made_on_the_training_thread(named_ms, fires):
     part = Part("preprocess", PartKind.TRANSFORM, "Data.on_after_batch_transfer", CodePlace("train.py", 90))

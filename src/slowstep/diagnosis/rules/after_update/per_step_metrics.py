@@ -5,7 +5,8 @@ What it sees:
     or the like, in functions that compute with NumPy or SciPy and are named for metrics (`f1_score`, `ConfusionMatrix.update`), or in
     reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Of a line of the training loop itself, the
     same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps. What a module of Lightning spends in
-    `self.log` and `self.log_dict` while it trains is timed exactly, at the same threshold.
+    `self.log` and `self.log_dict` while it trains is timed exactly, at the same threshold; where that is most of a hook of its, what else
+    the hook does counts as well: it makes what is logged.
 Why it costs:
     What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects. Lightning checks,
     converts and averages each metric that it is handed, in some 0.1 ms, whether a logger is then called or not.
@@ -21,8 +22,10 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
+from slowstep.diagnosis.evidence.after_update import EVERY, NamedParts, call_seldom, costliest, lever_of, named_by, shortened
 from slowstep.diagnosis.evidence.spread import EXACT
 from slowstep.diagnosis.evidence.trainer_side import delay_share
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
@@ -30,8 +33,9 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
-from slowstep.parts import PartKind
+from slowstep.parts import Part, PartKind
 from slowstep.shares import MOSTLY
+from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
 
 NAME = "per-step-metrics"
@@ -67,9 +71,10 @@ def _judge_computed(m: Measurements) -> Judged | None:
 
 def _judge_logged(m: Measurements) -> Judged | None:
     """What a model hands over to be logged in its steps, where the framework averages and shows it."""
-    named = named_by(m, PartKind.METRICS)
-    if named is None:
+    handed_over = named_by(m, PartKind.METRICS)
+    if handed_over is None:
         return None
+    named = replace(handed_over, parts=(*handed_over.parts, *_made_to_be_logged(m, handed_over)))
     removed = named.ns(m) * (1 - 1 / EVERY)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
@@ -97,6 +102,18 @@ def _judge_logged(m: Measurements) -> Judged | None:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _made_to_be_logged(m: Measurements, handed_over: NamedParts) -> list[Part]:
+    """What functions of the user's do beside handing over metrics, where that is most of what they do."""
+    kinds = (PartKind.CALLBACK, PartKind.FUNCTION)
+    parts = (p for p in m.ledger.parts if p.kind in kinds and p.stage in RESULT_STAGES and p.place is not None)
+
+    def logs_mostly(part: Part) -> bool:
+        logged = m.ledger.total_of(*(each for each in handed_over.parts if each.place == part.place))
+        return logged > 0 and logged >= MOSTLY * (logged + m.ledger.total_of(part))
+
+    return [part for part in parts if logs_mostly(part)]
 
 
 RULE = Rule(
