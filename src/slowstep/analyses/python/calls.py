@@ -136,8 +136,17 @@ def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -
     packages = [_package(k) for k, _ in descent]
     # Beyond the first package is what that one uses: a decoder, an array library.
     own = list(takewhile(lambda row: _package(row[0]) == packages[0], descent))
-    found = _last(own, tree, whole, lambda key: _package(key) == packages[0])
+    found = _last(_to_whole_job(own), tree, whole, lambda key: _package(key) == packages[0])
     return None if found is None else replace(found, of_library=True)
+
+
+def _to_whole_job(path: list[tuple[Key, float]]) -> list[tuple[Key, float]]:
+    """A path within a library as far as the first method of the class that its last function is of, behind what makes the sample: the steps
+    in which such a class does its work are nothing that its user could change one by one.
+    """
+    owner = path[-1][0][1].rpartition(".")[0] if path else ""
+    first = next((i for i, (key, _) in enumerate(path) if i > 0 and key[1].rpartition(".")[0] == owner), len(path))
+    return path[: first + 1] if owner else path
 
 
 def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: Callable[[Key], bool]) -> TimedFunction | None:

@@ -71,6 +71,26 @@ def test_of_a_library_s_data_set_its_own_deepest_function_is_named_with_what_it_
     assert found.of_library
 
 
+FORMATTING = "/x/site-packages/datasets/formatting/torch_formatter.py"
+ROWS = ("/x/site-packages/datasets/arrow_dataset.py", "Dataset.__getitem__", 2800)
+FORMAT = (FORMATTING, "TorchFormatter.format_batch", 110)
+MAP = ("/x/site-packages/datasets/utils/py_utils.py", "map_nested", 400)
+TENSORIZE = (FORMATTING, "TorchFormatter._tensorize", 49)
+
+
+def test_of_a_library_s_class_all_of_its_work_is_named_and_no_step_of_it():
+    tree = _tree({FETCH: {ROWS: 100.0}, ROWS: {FORMAT: 90.0}, FORMAT: {MAP: 80.0}, MAP: {TENSORIZE: 60.0}})
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert found is not None
+    assert (found.name, found.path, found.share) == (
+        "TorchFormatter.format_batch",
+        ("Dataset.__getitem__", "TorchFormatter.format_batch"),
+        0.9,
+    )
+
+
 def test_beyond_the_package_of_a_library_s_data_set_nothing_is_named():
     tree = _tree({FETCH: {LISTED: 100.0}, LISTED: {MNIST: 95.0}, MNIST: {RESIZE: 90.0}})
 
