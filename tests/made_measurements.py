@@ -117,7 +117,7 @@ def measurements(
         over_time=_over_time(steps),
         after_update=AfterUpdateTopic(gaps=None, gap_lines=None, activities={}, outgrown=frozenset()),
         python=PythonTopic(
-            garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
+            garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0, in_waits_ns=0.0),
             concurrent_threads=ConcurrentThreads(looked_at=True, threads=()),
             has_stacks=True,
             files={},

@@ -19,7 +19,7 @@ from slowstep.diagnosis.evidence.input.input_side import InputSide, workers_need
 from slowstep.diagnosis.gain import REMOVED
 from slowstep.findings import EvidenceCode
 from slowstep.frameworks._known import all_words
-from slowstep.parts import Part, PartKind
+from slowstep.parts import COLLECTION, Part, PartKind
 
 Measured = dict[str, Any]
 
@@ -286,6 +286,15 @@ def test_a_state_that_comes_with_each_batch_is_why_receiving_takes_long():
     assert "StatefulDataLoader(..., snapshot_every_n_steps=" in fix.text
     step_ms = float(m.step_ns.mean()) / MS
     assert first.gain.predicted == pytest.approx(step_ms / (step_ms - 11))
+
+
+def test_garbage_that_is_collected_while_a_state_is_received_goes_with_it():
+    collected: Measured = {"ledger": {COLLECTION: 6.0}, "garbage": {"in_waits_ns": 4.0 * MS}}
+
+    alone, both = (finding("batch-transport", measurements(**made)) for made in (sends_state(), with_all(sends_state(), collected)))
+
+    assert values(both)["collecting garbage meanwhile"] == pytest.approx(4.0)
+    assert both.gain.predicted > alone.gain.predicted
 
 
 def test_a_state_is_not_blamed_for_what_large_batches_take():

@@ -48,6 +48,7 @@ class Garbage:
     let_go: int  # objects that they found unreachable
     asked_at: str | None  # file:line that asked for most of those asked for
     in_workers_ns: float  # per step, while the loader's workers made batches
+    in_waits_ns: float  # per step, on the training thread while it asked for batches: what it received is what set it off
 
     @property
     def count(self) -> int:
@@ -71,10 +72,7 @@ def collected_ns(timeline: Timeline, rows: pl.DataFrame) -> Floats:
 
 def find_garbage(timeline: Timeline, trainer: Trainer, steps: Steps, in_workers_ns: float) -> Garbage:
     """Measure those of the window."""
-    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
-    rows = trainer.collections.filter(pl.col("start_ns") >= low, pl.col("end_ns") <= high)
-    at = np.searchsorted(steps.edges_ns, rows["start_ns"].to_numpy(), side="right") - 1
-    rows = rows.filter(pl.Series(~steps.excluded[np.clip(at, 0, steps.stretches - 1)])) if rows.height else rows
+    rows, waits = (_in_steps(table, steps) for table in (trainer.collections, trainer.waits))
     lines = Counter(rows.filter("asked")["asked_at"].drop_nulls().to_list())
     hooks = [note for note in trainer.facts.notes.get("hooks", ()) if note.get("name") == HOOK]
     return Garbage(
@@ -83,7 +81,15 @@ def find_garbage(timeline: Timeline, trainer: Trainer, steps: Steps, in_workers_
         let_go=int(rows["let_go"].sum()),
         asked_at=_shown(lines.most_common(1)[0][0], trainer) if lines else None,
         in_workers_ns=in_workers_ns,
+        in_waits_ns=float(collected_ns(timeline, waits).sum()) / max(steps.count, 1),
     )
+
+
+def _in_steps(rows: pl.DataFrame, steps: Steps) -> pl.DataFrame:
+    """Those of the window, without those that began in what is left out of it."""
+    rows = rows.filter(pl.col("start_ns") >= int(steps.edges_ns[0]), pl.col("end_ns") <= int(steps.edges_ns[-1]))
+    at = np.searchsorted(steps.edges_ns, rows["start_ns"].to_numpy(), side="right") - 1
+    return rows.filter(pl.Series(~steps.excluded[np.clip(at, 0, steps.stretches - 1)])) if rows.height else rows
 
 
 def _shown(line: str, trainer: Trainer) -> str:

@@ -62,6 +62,12 @@ def test_a_collection_inside_a_collate_is_its_own_part_of_the_ledger(tmp_path):
     assert clean.ledger.of("output", PartKind.COLLECTION).sum() == 0
 
 
+def test_what_is_collected_while_the_loop_asks_for_batches_is_known_apart(tmp_path):
+    m = _serial(tmp_path / "in waits", pause=PAUSE)
+
+    assert m.python.garbage.in_waits_ns == pytest.approx(2 * PAUSE * MS / 4, rel=0.1)
+
+
 def test_what_a_batch_takes_is_known_without_the_garbage_collected_meanwhile(tmp_path):
     clean, with_garbage = (_serial(tmp_path / str(pause), pause=pause) for pause in (0.0, PAUSE))
 

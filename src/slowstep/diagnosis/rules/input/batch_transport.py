@@ -14,8 +14,9 @@ Why it costs:
     and unpickled on the training thread.
 How the gain is predicted:
     r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain; at worst
-    half of it, at best all but 0.3 ms. Where workers send their state, r is all of that time (half of it at worst; at best also what
-    Python's garbage collector takes, since that walks over the state that was received). B is what making batches takes.
+    half of it, at best all but 0.3 ms. Where workers send their state, r is all of that time (half of it at worst) and what Python's
+    garbage collector takes meanwhile, which the objects of the state set off (at best all that it takes, for it walks over what was
+    received). B is what making batches takes.
 When it is wrong:
     A training thread that waits for a core while it receives. A pinning thread (pin_memory) receives in the background.
 What to try:
@@ -98,9 +99,10 @@ def judge(m: Measurements) -> Answer:
 
 def _with_state(m: Measurements, loader: Loader, received: Floats, removed: Floats, concurrent: float) -> Judged:
     """That it is the state of the data set, which comes with batches: what these do not explain goes with it."""
+    collected = np.minimum(m.ledger.of_parts(COLLECTION), m.python.garbage.in_waits_ns)
     counterfactual = Counterfactual(
         assumes="workers sent their state as often as checkpoints are written, and a batch were received in 1 ms",
-        expected=Case(removed_ns=removed, concurrent_ns=concurrent),
+        expected=Case(removed_ns=removed + collected, concurrent_ns=concurrent),
         pessimistic=Case(removed_ns=removed / 2, concurrent_ns=concurrent),
         optimistic=Case(removed_ns=np.maximum(received - RECEIVE_LOW_NS, 0.0) + m.ledger.of_parts(COLLECTION), concurrent_ns=concurrent),
     )
@@ -120,6 +122,7 @@ def _with_state(m: Measurements, loader: Loader, received: Floats, removed: Floa
             Evidence(name=words.name_of(Remedy.SNAPSHOT_SELDOM, "sent with"), value=often, unit="batches", where=loader.data_set),
             Evidence(name="workers neither make batches nor wait", value=m.input.demand.between_batches_ns / 1e6, unit="ms per step"),
             Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
+            *_collected(collected),
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
@@ -130,6 +133,12 @@ def _with_state(m: Measurements, loader: Loader, received: Floats, removed: Floa
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _collected(ns: Floats) -> tuple[Evidence, ...]:
+    """Garbage collections that the objects of a state set off while they are received, where there are any."""
+    collected_ms = float(ns.mean()) / 1e6
+    return (Evidence(name="collecting garbage meanwhile", value=collected_ms, unit="ms per step"),) if collected_ms else ()
 
 
 def _evidence(m: Measurements, received: Floats, forms: Forms, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
@@ -166,4 +175,4 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "python", "steps", "training"), judge=judge)
