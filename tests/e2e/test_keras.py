@@ -44,6 +44,15 @@ history = model.fit(
 )
 print(history.history, [float(np.abs(np.asarray(w)).sum()) for w in model.get_weights()])
 """
+PREDICTS = """
+class Show(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        self.model.predict(np.ones((8, 32), "f"), verbose=0)
+
+model.compile("adam", "mse")
+model.fit(np.ones((800, 32), "f"), np.ones((800, 1), "f"), batch_size=16, epochs=2, verbose=0, callbacks=[Show()])
+print("trained")
+"""
 ON_BATCH = """
 def draw():
     time.sleep(CALLBACK)
@@ -149,6 +158,16 @@ def test_a_callback_is_named_and_blamed_for_its_time(work: Workplace, backend: s
     (finding,) = [finding for finding in report["findings"] if finding["rule"] == "slow-callback"]
     assert "Draw.on_train_batch_end" in finding["title"]
     assert callback_ms(report) > 45
+
+
+def test_what_a_prediction_reads_and_traces_is_a_part_of_it(work: Workplace) -> None:
+    report = recorded(work, PREDICTS)
+
+    kinds = {part["kind"]: part["share"] for row in report["ledger"] for part in row["parts"]}
+    assert "compilation" not in kinds
+    assert kinds.get("loader_start", 0.0) < 0.1
+    assert shares(report)["output"] > 0.5
+    assert report["findings"][0]["rule"] == "slow-callback"
 
 
 @pytest.mark.nightly

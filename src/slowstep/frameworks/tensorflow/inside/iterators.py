@@ -26,7 +26,8 @@ def install(recorder: Recorder) -> Undo:
     pipelines, spans = recorder.shared(Pipelines), NamedSpans(recorder)
 
     def made(iterator: Any, began_ns: int) -> None:
-        if pipelines.made(iterator) and recorder.watched:
+        # What predictions and validation read is a part of these.
+        if pipelines.made(iterator) and recorder.watched and not recorder.local.me.judging:
             spans.write(MADE, began_ns)
 
     return replace(owner, "__init__", timing_new(recorder, find(owner, "__init__"), made))
