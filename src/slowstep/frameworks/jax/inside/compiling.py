@@ -29,8 +29,8 @@ def install(recorder: Recorder) -> Undo:
 
     def compiled(event: str, seconds: float, /, **more: Any) -> None:
         try:
-            # A process in which nothing trains gets no files because it compiles.
-            if event.endswith(_EVENTS) and recorder.page.recording and recorder.watched:
+            # A process in which nothing trains gets no files because it compiles; what a framework's predictions do is a part of these.
+            if event.endswith(_EVENTS) and recorder.page.recording and recorder.watched and not recorder.local.me.judging:
                 name = str(more.get("fun_name") or "a function")
                 # Of its last part it says that it was jitted.
                 name = name[len("jit(") : -1] if name.startswith("jit(") and name.endswith(")") else name

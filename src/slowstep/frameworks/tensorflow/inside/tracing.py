@@ -50,8 +50,9 @@ def install(recorder: Recorder) -> Undo:
             raise
         finally:
             depth.value -= 1
-            # A process in which nothing trains gets no files because it traces, as to read its data.
-            if recorder.watched:
+            # A process in which nothing trains gets no files because it traces, as to read its data. What predictions and validation trace,
+            # each time anew for their input, is a part of these.
+            if recorder.watched and not recorder.local.me.judging:
                 _write(recorder, spans, (*args, *kwargs.values()), began_ns, failed=failed)
 
     return replace(module, _TRACE, trace)
