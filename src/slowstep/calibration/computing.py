@@ -231,3 +231,15 @@ WEIGHT_PRODUCT: Final = Calibration(
     measured_by=GIVEN_ELEMENT.measured_by,
     date=GIVEN_ELEMENT.date,
 )
+# Of a convolution with a kernel of 3 in place of a larger one.
+SMALL_KERNEL: Final = Calibration(
+    value=1.6,
+    low=0.9,
+    high=4.0,
+    unit="times as long for a product of a kernel of 3 as for one of a larger kernel",
+    meaning="with its backward, of seven shapes and kernels of 5 to 15: 0.5 to 2.2 times on one thread, 1.6 in the median; on two threads "
+    "beside other work up to 4 for three of four",
+    machine=DISPATCH.machine,
+    measured_by="benchmarks/smaller_kernel.py",
+    date="2026-11-30",
+)

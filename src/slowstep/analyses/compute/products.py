@@ -6,6 +6,7 @@ computed again, other ranks), or where nobody looked.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import Enum
@@ -53,6 +54,19 @@ class Multiplying:
     def all_products(self) -> int | None:
         """Of all of them, forward and backward."""
         return None if self.products is None or self.backward is None else self.count * (self.products + self.backward)
+
+    @property
+    def kernel(self) -> float | None:
+        """Elements of a convolution's kernel, by the places that it steps by and the groups that it has: 121 of one of 11 by 11, a quarter
+        of that where it goes by two in each direction. None where shapes do not tell, and of all else.
+        """
+        given = math.prod(self.shape)
+        if self.kind != "convolution" or self.products is None or self.moved is None or len(self.shape) < 3 or not given:
+            return None
+        channels = self.shape[1]
+        of_each = self.products / given
+        taken = self.moved - given - of_each * channels
+        return of_each * given / channels / taken if taken > 0 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

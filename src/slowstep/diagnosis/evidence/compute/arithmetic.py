@@ -47,6 +47,8 @@ UNIT, RATE = "GFLOP per step", "GFLOP/s"
 class Arithmetic:
     """Of one call, a step: floating-point operations forward and backward, bytes that both move at least, its share of all that the graph
     multiplies (None where others are unknown), and operations in a second of its time and of the rest's (None: `rest_unknown` says why).
+
+    `kernel`: of a convolution over so many `directions`, elements of its kernel by the places that it steps by (None: not known).
     """
 
     forward: float
@@ -56,6 +58,8 @@ class Arithmetic:
     rate: float
     rest_rate: float | None
     rest_unknown: str | None
+    kernel: float | None
+    directions: int
 
 
 def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arithmetic | str:
@@ -81,6 +85,8 @@ def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arith
         rate=(forward + backward) / (held.share * step_s),
         rest_rate=None if whole is None or rest_unknown else FLOP_PER_PRODUCT * passes * (whole - own) / (held.rest * step_s),
         rest_unknown=rest_unknown,
+        kernel=operation.kernel,
+        directions=max(len(operation.shape) - 2, 0),
     )
 
 
