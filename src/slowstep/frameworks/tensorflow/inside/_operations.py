@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
-# A larger graph is a long step, whose fixed cost is no question.
-MOST_OPERATIONS: Final = 20_000
+from slowstep.record.steps.traced_operations import ANY, MOST_OPERATIONS, ONE, Operations, TooMany, TraceSize
+
 _DEEPEST: Final = 16
 # What runs nothing, or is taken out before a graph runs.
 _NOTHING: Final = frozenset(
@@ -28,23 +27,9 @@ _UNKNOWN: Final = ("Enter", "RefEnter", "PyFunc", "PyFuncStateless", "EagerPyFun
 _FUSED: Final = "_XlaMustCompile"
 
 
-class TooMany(Exception):
-    """A graph has more operations than are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """At least `fewest` of them run in a call, and at most `most`; None where what is called decides."""
-
-    fewest: int
-    most: int | None
-
-    def __add__(self, other: Operations) -> Operations:
-        return Operations(self.fewest + other.fewest, None if None in (self.most, other.most) else (self.most or 0) + (other.most or 0))
-
-
-_ANY: Final = Operations(0, None)
-_ONE: Final = Operations(1, 1)
+def size_of(function: Any) -> TraceSize:
+    """What a call of a traced function runs, and the variables that it reads. Raises TooMany, and what TensorFlow does."""
+    return TraceSize(operations_of(function), elements_of(function))
 
 
 def operations_of(function: Any) -> Operations:
@@ -87,25 +72,25 @@ class _Count:
         if operation.device:
             self.devices.add(operation.device.lower().rpartition("device:")[2])
         if operation.type.startswith(_UNKNOWN):
-            return _ANY
+            return ANY
         attributes = operation.node_def.attr
         if operation.type in _CALLS:
             inner = self._function(graph, attributes["f"].func.name, deepest)
-            return _ONE + (Operations(0, inner.most) if _is_fused(graph, operation) else inner)
+            return ONE + (Operations(0, inner.most) if _is_fused(graph, operation) else inner)
         if operation.type in _BRANCHES:
-            return _ONE + self._any_of(graph, [attributes[name] for name in _BRANCHES[operation.type]], deepest)
-        return _ONE if not any(_has_function(each) for each in attributes.values()) else _ANY
+            return ONE + self._any_of(graph, [attributes[name] for name in _BRANCHES[operation.type]], deepest)
+        return ONE if not any(_has_function(each) for each in attributes.values()) else ANY
 
     def _any_of(self, graph: Any, branches: Iterable[Any], deepest: int) -> Operations:
         names = [one.name for each in branches for one in ([each.func] if each.HasField("func") else each.list.func)]
-        counted = [self._function(graph, name, deepest) for name in names] or [_ANY]
+        counted = [self._function(graph, name, deepest) for name in names] or [ANY]
         most = [each.most for each in counted if each.most is not None]
         return Operations(min(each.fewest for each in counted), max(most) if len(most) == len(counted) else None)
 
     def _function(self, graph: Any, name: str, deepest: int) -> Operations:
         if name not in self._known:
             inner = getattr(graph._get_function(name), "graph", None)
-            self._known[name] = _ANY if inner is None or not deepest else self.of(inner, deepest - 1)
+            self._known[name] = ANY if inner is None or not deepest else self.of(inner, deepest - 1)
         return self._known[name]
 
 

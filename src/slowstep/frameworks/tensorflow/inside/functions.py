@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._capture import tensorflow_capture
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
-from slowstep.frameworks.tensorflow.inside._operations import TooMany, elements_of, operations_of
+from slowstep.frameworks.tensorflow.inside._operations import size_of
 from slowstep.frameworks.tensorflow.inside._results import wait_for
 from slowstep.record.experiment.switch import switch_of
 from slowstep.record.framework import always, told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.spans import new_number
+from slowstep.record.steps.traced_operations import Traces
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import BACKWARD
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 _FUNCTIONS: Final = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 _TAPES: Final = "tensorflow.python.eager.backprop"
-# A function that is traced more often is traced without end: as often TensorFlow warns (FREQUENT_TRACING_WARNING_THRESHOLD).
-_MOST_TRACES: Final = 5
-# As notes have it where nothing bounds what a call runs.
-_ANY_SIZE: Final = {"fewest": 0, "most": None, "elements": None}
 
 
 class OpenCalls(threading.local):
@@ -105,21 +101,10 @@ class TracedFunctions:
         """What is called just now was traced, as this: say how many operations it runs, where it trains. Raises nothing."""
         try:
             known = None if self._calls.outermost is None else self._trained.get(self._calls.outermost)
-            if known is not None and known.traces <= _MOST_TRACES:
-                self._count(known, concrete)
+            if known is not None:
+                known.traces.note(self._recorder, lambda: size_of(concrete))
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
-
-    def _count(self, known: TrainedFunction, concrete: Any) -> None:
-        """The operations of one more trace; of one too many only that nothing bounds them any more."""
-        began_ns, recorder = now(), self._recorder
-        size = _size_of(concrete) if known.traces < _MOST_TRACES else _ANY_SIZE
-        recorder.introduce({"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **size})
-        known.traces += 1
-        if known.traces == 1:
-            recorder.once_ns += now() - began_ns
-        else:
-            recorder.spent_ns += now() - began_ns
 
     def called(self, original: Any) -> Any:
         """What the call of a tf.function is replaced by."""
@@ -185,22 +170,11 @@ class TrainedFunction:
 
     def __init__(self, function: Any, variables: list[Any]) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.number = new_number()
-        # How many of its traces have been counted.
-        self.traces = 0
+        self.traces = Traces(FRAMEWORK.name)
         self.told_by = told_by_others(function, FRAMEWORK)
         # Whether another framework tells of all its calls.
         self.is_always_told_by_others = always in self.told_by
         self.described = FRAMEWORK.describe_parameters(variables)
-
-
-def _size_of(traced: Any) -> dict[str, Any]:
-    """As notes have it. Of a graph that is too large only that it is there is told."""
-    try:
-        counted, elements = operations_of(traced), elements_of(traced)
-        return {"fewest": counted.fewest, "most": counted.most, "elements": elements}
-    except TooMany:
-        return _ANY_SIZE
 
 
 def install(recorder: Recorder) -> Undo:
