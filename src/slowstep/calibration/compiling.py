@@ -101,3 +101,16 @@ STEP_IN_A_SCAN: Final = Calibration(
     measured_by="benchmarks/steps_in_one_scan.py",
     date="2026-11-29",
 )
+# Of a function that is traced anew.
+FIRST_CALL: Final = Calibration(
+    value=0.9,
+    low=0.0,
+    high=1.5,
+    unit="times as long as tracing it",
+    meaning="what the first call of a graph takes to optimise and to place it, beside tracing and beside what a later call takes: 0.65 to "
+    "1.28 in the median of ten for five models of TensorFlow, single ones 0.2 to 1.5 and once 2.9; with JAX, which tells of all that it "
+    "compiles, 0.02 to 0.17, which is not counted",
+    machine=COMPILED_LARGE.machine,
+    measured_by="benchmarks/first_calls.py",
+    date="2026-11-30",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from judged import answer_of, code_of, finding, values
 from made_measurements import measurements
 from slowstep.analyses.measurements import Measurements
-from slowstep.parts import Part, PartKind
+from slowstep.calibration.compiling import FIRST_CALL
+from slowstep.parts import UPDATES, Part, PartKind
 
 NAME = "recompilation"
 RATE = Part("compute", PartKind.COMPILATION, "rate")
@@ -77,6 +79,23 @@ def test_what_it_takes_in_the_slower_half_is_gained_at_best():
     # 0.375 of the first half's time, 0.167 of the second's.
     assert gain.predicted == pytest.approx(1 / (1 - 0.167), abs=0.01)
     assert (gain.high or 0.0) > 1 / (1 - 0.375)
+
+
+def test_the_first_call_of_a_new_graph_takes_longer_by_what_other_calls_tell():
+    ms, calls = np.zeros(STEPS), np.full(STEPS, 4.0)
+    ms[::10], calls[::10] = 20.0, 24.0
+    m = measurements(steps=STEPS, ledger={RATE: ms, UPDATES: calls})
+
+    saved = values(finding(NAME, m))["fix saves per step"]
+    assert saved == pytest.approx((20.0 + 20.0) / 10, rel=0.02)
+
+
+def test_where_all_calls_compile_what_they_take_longer_is_told_by_what_compiling_takes():
+    m = measurements(steps=STEPS, ledger={RATE: 20.0, UPDATES: 40.0})
+
+    found = finding(NAME, m)
+    assert values(found)["fix saves per step"] == pytest.approx(20.0 * (1 + FIRST_CALL.value), rel=0.02)
+    assert found.gain.low < found.gain.predicted < (found.gain.high or math.inf)
 
 
 def test_no_more_is_gained_than_the_workers_let():
