@@ -243,3 +243,53 @@ SMALL_KERNEL: Final = Calibration(
     measured_by="benchmarks/smaller_kernel.py",
     date="2026-11-30",
 )
+# Of calls that are compiled as a whole.
+FUSED_CALL: Final = Calibration(
+    value=40_000.0,
+    low=0.0,
+    high=1_000_000.0,
+    unit="ns a call",
+    meaning="a call that trains, beyond what its operations take: at most what the smallest took in all; the bound is for the host's part "
+    "on slower processors, and assumed",
+    machine="two cores of a shared virtual machine, others computing on them too; JAX 0.10.2",
+    measured_by="benchmarks/jaxpr_operations.py",
+    date="2026-11-30",
+)
+FUSED_OPERATION: Final = Calibration(
+    value=700.0,
+    low=0.0,
+    high=4_000.0,
+    unit="ns an operation, as it was traced",
+    meaning="on one sample, of six small models with SGD and Adam: 0.25 to 0.95 us; the bound is four times the most",
+    machine=FUSED_CALL.machine,
+    measured_by=FUSED_CALL.measured_by,
+    date=FUSED_CALL.date,
+)
+# Of single operations of such calls that multiply nothing.
+SORTED_ELEMENT: Final = Calibration(
+    value=300.0,
+    high=2_000.0,
+    unit="ns an element that is sorted, or added up along a length",
+    meaning="sums 4 to 16, the largest few 5 to 88, sorting 160 to 910; the bound is twice the most",
+    machine=FUSED_CALL.machine,
+    measured_by=FUSED_CALL.measured_by,
+    date=FUSED_CALL.date,
+)
+SCATTERED_ELEMENT: Final = Calibration(
+    value=5.0,
+    high=20.0,
+    unit="ns an element that is found, put or drawn by itself",
+    meaning="found 0.2 to 0.3, added 4.2, drawn 5.6 to 8.9; the bound is twice the most",
+    machine=FUSED_CALL.machine,
+    measured_by=FUSED_CALL.measured_by,
+    date=FUSED_CALL.date,
+)
+FUSED_ELEMENT: Final = Calibration(
+    value=1.0,
+    high=10.0,
+    unit="ns an element that any other operation gives",
+    meaning="0.3 to 1.1, powers 5.5; the bound is twice the most",
+    machine=FUSED_CALL.machine,
+    measured_by=FUSED_CALL.measured_by,
+    date=FUSED_CALL.date,
+)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
 from slowstep.command_words import prove_levers
+from slowstep.diagnosis.evidence.compute.compiled_step import is_spread
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP
 from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
@@ -117,7 +118,10 @@ def _of_blocking(m: Measurements) -> Doubt | None:
 def _of_compiled(m: Measurements) -> Doubt | None:
     """Calls that hold most of the time and make whole steps: no layer of theirs is seen, nor who else computes meanwhile."""
     share = float(m.ledger.of_parts(UPDATES).sum()) / float(m.step_ns.sum())
-    return by_hand(COMPILED_STEP, PROFILE_STEPS, share=share) if share >= MOST_OF_STEP else None
+    makes_beside = m.input.pipeline is not None or m.input.prefetch_threads is not None
+    if share < MOST_OF_STEP or (is_spread(m) and not makes_beside):
+        return None
+    return by_hand(COMPILED_STEP, PROFILE_STEPS, share=share)
 
 
 def _others_queue(m: Measurements, blocked: Blocked) -> bool:

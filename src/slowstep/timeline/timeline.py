@@ -57,14 +57,28 @@ class FrameworkFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CallWork:
+    """What the operations of such a call compute: products of two elements of all that multiply, and of the one that multiplies most;
+    elements that the largest one gives of those that sort or add up along a length, that find or draw them one by one, and of all others.
+    """
+
+    products: int
+    most_products: int
+    sorted: int
+    scattered: int
+    given: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CallOperations:
-    """Operations that a call of a traced function runs which makes a whole update: so many at least, and at most, and the elements of all
-    variables that it reads; None where that is not known.
+    """Operations that a call of a traced function runs which makes a whole update: so many at least, and at most, the elements of all
+    variables that it reads, and what they compute; None where that is not known.
     """
 
     fewest: int
     most: int | None
     elements: int | None
+    work: CallWork | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ calibration/computing.py says.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +44,8 @@ USUAL_WEIGHT_NS, (_, WEIGHT_NS) = computing.LAYING_OUT.value, computing.LAYING_O
 FORWARD_USUAL, (FORWARD_LOW, _) = computing.FORWARD_OF_BACKWARD.value, computing.FORWARD_OF_BACKWARD.bounds
 # Of whole updates in one call of a graph.
 CALL, OPERATION, ELEMENT = computing.GRAPH_CALL, computing.GRAPH_OPERATION, computing.GRAPH_ELEMENT
+# Of those that are compiled as a whole, of which it is known what they compute.
+FUSED = computing.FUSED_CALL, computing.FUSED_OPERATION
 RESAMPLES = 500
 # Of input, what each batch takes however few samples it holds.
 PER_BATCH = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
@@ -109,13 +112,17 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, t
     passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD, PartKind.UPDATES)
     around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     rest = float(np.median(around - passes))
-    # Where calls are not measured apart from what they wait for, bounds of them are none of what the step takes.
-    tells_calls = not (trainer.has_optimizers or trainer.is_asynchronous or hides_its_waits(trainer))
-    calls = trainer.facts.call_operations if tells_calls else None
+    calls = None if trainer.has_optimizers else trainer.facts.call_operations
     low, usual, high = _with_python(_of_passes(trainer), ledger, python_calls) if calls is None else _of_calls(calls)
+    if trainer.is_asynchronous or hides_its_waits(trainer):
+        # What a call takes at least may pass while it, or the host, waits for something else.
+        low = 0.0
+
+    # How long the host is seen to work is no measure of a step that goes on without it.
+    most = math.inf if trainer.is_asynchronous else typical
 
     def with_rest(fixed_ns: float | None) -> float | None:
-        return None if fixed_ns is None else min(rest + fixed_ns, typical)
+        return None if fixed_ns is None else min(rest + fixed_ns, most)
 
     return FixedCost(
         value_ns=None,
@@ -180,11 +187,12 @@ def _with_python(passes: _Range, ledger: Ledger, calls: float) -> _Range:
 
 def _of_calls(calls: CallOperations) -> _Range:
     """What a call of a graph takes that makes a whole update."""
-    (call_low, call_high), (operation_low, operation_high), (_, element_high) = CALL.bounds, OPERATION.bounds, ELEMENT.bounds
+    call, operation = (CALL, OPERATION) if calls.work is None else FUSED
+    (call_low, call_high), (operation_low, operation_high), (_, element_high) = call.bounds, operation.bounds, ELEMENT.bounds
     low = call_low + calls.fewest * operation_low
     if calls.most is None or calls.elements is None:
         return low, None, None
-    usual = CALL.value + calls.most * OPERATION.value + calls.elements * ELEMENT.value
+    usual = call.value + calls.most * operation.value + calls.elements * ELEMENT.value
     high = call_high + calls.most * operation_high + calls.elements * element_high
     return low, max(usual, low), max(high, low)
 

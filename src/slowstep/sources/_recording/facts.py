@@ -10,7 +10,7 @@ from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import NoteLine
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
-from slowstep.timeline.timeline import CallOperations, Frame, FrameworkFacts, Loops, ProcessFacts
+from slowstep.timeline.timeline import CallOperations, CallWork, Frame, FrameworkFacts, Loops, ProcessFacts
 
 
 def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept: RecordCounts | None = None) -> ProcessFacts:
@@ -105,7 +105,16 @@ def _of_all(traces: list[NoteLine]) -> CallOperations:
         fewest=min(note["fewest"] for note in traces),
         most=_largest([note.get("most") for note in traces]),
         elements=_largest([note.get("elements") for note in traces]),
+        work=_work_of_all(traces),
     )
+
+
+def _work_of_all(traces: list[NoteLine]) -> CallWork | None:
+    """The least that all operations multiply, and the most that single ones compute."""
+    if any(note.get("products") is None for note in traces):
+        return None
+    most = {name: max(note.get(name) or 0 for note in traces) for name in ("most_products", "sorted", "scattered", "given")}
+    return CallWork(products=min(note["products"] for note in traces), **most)
 
 
 def _largest(values: list[int | None]) -> int | None:

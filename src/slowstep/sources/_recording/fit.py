@@ -54,8 +54,11 @@ def _cost_fits(note: NoteLine) -> bool:
     return all((note.get(key) or 0) >= 0 for key in _OPTIONAL["cost"])
 
 
+_COUNTED = ("most", "elements", "products", "most_products", "sorted", "scattered", "given")
+
+
 def _operations_fit(note: NoteLine) -> bool:
-    return all((note.get(key) or 0) >= 0 for key in ("fewest", "most", "elements"))
+    return all((note.get(key) or 0) >= 0 for key in ("fewest", *_COUNTED))
 
 
 def _dispatched_fit(note: NoteLine) -> bool:
@@ -253,7 +256,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "tables": {"looks": int},
-    "operations": {"most": int, "elements": int},
+    "operations": dict.fromkeys(_COUNTED, int),
     "dispatched": {"delay_ns": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},

@@ -118,8 +118,6 @@ UNTOLD = {
     "open shapes": ({**TRACED, "elements": None}, {}),
     "another framework": ({**TRACED, "framework": "other"}, {}),
     "computed by another": (TRACED, {"computes_with": "jax"}),
-    "waits within": (TRACED, {"waits_inside": True}),
-    "asynchronous": (TRACED, {"asynchronous": True}),
     "optimizers": (TRACED, {"optimizers": True}),
 }
 
@@ -127,6 +125,14 @@ UNTOLD = {
 @pytest.mark.parametrize(("note", "facts"), UNTOLD.values(), ids=UNTOLD)
 def test_where_the_operations_of_a_call_are_not_known_there_is_no_upper_bound(tmp_path, note, facts):
     assert _cost_of_calls(tmp_path, note, **facts).high_ns is None
+
+
+@pytest.mark.parametrize("fact", ["waits_inside", "asynchronous"])
+def test_calls_that_are_not_measured_apart_from_waits_are_bounded_above_alone(tmp_path, fact):
+    (apart, together) = (_cost_of_calls(tmp_path / name, TRACED, **{fact: name == "together"}) for name in ("apart", "together"))
+
+    assert (apart.low_ns > 0, together.low_ns) == (True, 0)
+    assert together.high_ns == apart.high_ns
 
 
 def test_of_several_functions_that_train_nobody_tells_which_a_step_is_a_call_of(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from slowstep.frameworks.jax.inside import _trainings, jitted  # noqa: E402
+from slowstep.frameworks.jax.inside import _trainings, gradients, jitted  # noqa: E402
 from slowstep.frameworks.jax.inside.jitted import JittedCalls  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 
@@ -247,3 +248,24 @@ def test_no_more_of_the_scripts_arrays_is_kept_than_is_small(recorder):
 
     assert kept() is None
     assert calls.is_idle(sys._getframe().f_code, -7) is None
+
+
+def test_what_a_call_runs_is_noted_of_a_function_that_trains_and_of_each_of_its_shapes(recorder, monkeypatch):
+    noted: list[dict[str, Any]] = []
+    monkeypatch.setattr(recorder, "introduce", lambda note: noted.append(note) if note["kind"] == "operations" else None)
+    undos = [gradients.install(recorder), jitted.install(recorder)]
+    try:
+        # What another test has traced is not traced again.
+        own_loss = types.FunctionType(loss_of.__code__, globals(), "own_loss")
+        own_step = types.FunctionType(sgd.__code__, {**globals(), "loss_of": own_loss}, "own_step")
+        step, judged, w = jax.jit(own_step), jax.jit(jax.grad(own_loss)), jnp.ones((16, 1))
+        for rows in (8, 8, 8, 4):
+            w, _ = step(w, X[:rows])
+            judged(w, X)
+    finally:
+        for undo in undos:
+            undo()
+
+    assert len(noted) == 2
+    assert len({note["function"] for note in noted}) == 1
+    assert all(note["framework"] == "jax" and note["most"] > 5 and note["elements"] == 16 + 1 for note in noted)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand, Watch
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
+from slowstep.frameworks.jax.inside._operations import size_of
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.frameworks.jax.inside._smallest import Looking, Smallest
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
@@ -28,6 +29,7 @@ from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
+from slowstep.record.steps.traced_operations import MOST_TRACES, UNBOUNDED, TooMany, Traces, TraceSize
 from slowstep.record.timing.tracebacks import PACKAGE, hide_own_frames
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class _Jitted:
 
     __slots__ = (
         *("__weakref__", "at", "calls", "code", "given", "is_own", "name", "smallest"),
-        *("takes_gradients", "told_by", "trained", "watch"),
+        *("sizes", "takes_gradients", "told_by", "traces", "trained", "watch"),
     )
 
     def __init__(self, function: Any, looking: Looking) -> None:
@@ -64,6 +66,8 @@ class _Jitted:
         self.watch: Watch | None = None
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: Trained | None = None
+        # What it was traced to, as long as it is not known to train.
+        self.traces, self.sizes = Traces(FRAMEWORK.name), list[TraceSize]()
         self.smallest = Smallest(looking)
         # Where it was called last, and at which instruction.
         self.code: CodeType | None = None
@@ -72,6 +76,12 @@ class _Jitted:
     def is_told(self) -> bool:
         """Whether another framework tells of its steps."""
         return any(tells() for tells in self.told_by)
+
+    def note_sizes(self, recorder: Recorder) -> None:
+        """Of a function that trains."""
+        for size in self.sizes:
+            self.traces.note(recorder, functools.partial(_as_it_is, size))
+        self.sizes.clear()
 
     def gave(self, array: Any) -> bool:
         """Whether its last call gave this very array: an id() alone is used again at once."""
@@ -206,8 +216,8 @@ class JittedCalls:
         self._recorder.spent_ns += self._operations * _OPERATION_NS
         self._operations = 0
 
-    def returned_late(self, function: Any, given: Any, result: Any, began_ns: int) -> None:
-        """A call has returned that compiled, or has effects; or it was traced, as a part of another one. Raises nothing."""
+    def returned_late(self, function: Any, given: Any, result: Any, began_ns: int, traced: Any) -> None:
+        """A call has returned that compiled, or has effects; or it was `traced`, as a part of another one. Raises nothing."""
         try:
             known = self._meet(function)
             if not self._recorder.live[0] or not all(map(is_array, leaves_of(result))):
@@ -215,6 +225,7 @@ class JittedCalls:
             # What is called was traced just before, with all that it calls.
             known.takes_gradients |= self._gradients.were_taken()
             if not known.is_own:
+                self._measure(known, traced)
                 trained = self._called(known, given, result, began_ns, now())
                 if trained is not None:
                     self._trainings.tell_switch(trained, self._last)
@@ -224,6 +235,15 @@ class JittedCalls:
                 self._pass_or_follow()
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+
+    def _measure(self, known: _Jitted, traced: Any) -> None:
+        """Note what a call of it runs, at once or when it is known to train."""
+        if known.takes_gradients and traced is not None and known.traces.noted + len(known.sizes) <= MOST_TRACES:
+            began_ns = now()
+            known.sizes.append(_size_of(traced))
+            self._recorder.once_ns += now() - began_ns
+        if known.trained is not None or known.is_told():
+            known.note_sizes(self._recorder)
 
     def is_idle(self, code: CodeType, at: int) -> bool | None:
         """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
@@ -278,8 +298,20 @@ class JittedCalls:
         if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
             known.trained, known.given = self._trainings.meet(known.name, gave), {}
             self._trainings.hands_on(known.trained)
+            known.note_sizes(self._recorder)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
+
+
+def _as_it_is(size: TraceSize) -> TraceSize:
+    return size
+
+
+def _size_of(traced: Any) -> TraceSize:
+    try:
+        return size_of(traced)
+    except TooMany:
+        return UNBOUNDED
 
 
 def _forgotten_with(operation: Any, known: dict[int, Any]) -> weakref.ref[Any]:
@@ -324,7 +356,7 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
     original: Callable[..., Any] = find(module, _LONGER_WAY)
     try:
         names = list(inspect.signature(original).parameters)
-        function_at, args_at, kwargs_at = (names.index(name) for name in ("fun", "args", "kwargs"))
+        traced_at, function_at, args_at, kwargs_at = (names.index(name) for name in ("p", "fun", "args", "kwargs"))
     except (TypeError, ValueError):
         raise Unfit(f"{_LONGER_WAY} takes something else") from None
 
@@ -337,7 +369,8 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
             hide_own_frames()
             raise
         if len(args) == len(names) and isinstance(told, tuple) and told:
-            calls.returned_late(args[function_at], (args[args_at], args[kwargs_at]), told[0], began_ns)
+            traced = getattr(args[traced_at], "params", {}).get("jaxpr")
+            calls.returned_late(args[function_at], (args[args_at], args[kwargs_at]), told[0], began_ns, traced)
         return told
 
     return replace(module, _LONGER_WAY, seen)
