@@ -235,6 +235,25 @@ def test_a_hook_that_only_looks_is_named_and_its_gain_predicted():
     assert found.gain.low < found.gain.predicted
 
 
+MODULE: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1700)
+WATCH: Function = (SCRIPT, "Watch.hook", 40)
+BLOCK: Function = (SCRIPT, "Block.forward", 45)
+
+
+@pytest.mark.parametrize(
+    ("caller", "counts", "is_hook"),
+    [(WATCH, {}, True), (BLOCK, {}, False), (WATCH, {"nodes": 1}, False), (WATCH, {"nothing": 8}, False)],
+    ids=["called by a hook", "called by a forward", "it adds to the graph", "it gives something"],
+)
+def test_what_a_hook_calls_to_look_is_a_part_of_it(caller, counts, is_hook):
+    note = body((LOSS, 27, 27, []), (caller, 27.3, 0.3, [[0, 27]]), (MODULE, 27.4, 0.1, [[1, 27.3]]), *USUAL)
+    m = in_bodies(note, called(**{"inside": 9, "nothing": 9, **counts}))
+
+    assert (answer_of(HOOK, m) is not None) is is_hook
+    if is_hook:
+        assert values(finding(HOOK, m))["function"] == "weigh_pixels"
+
+
 def test_what_no_graph_knows_is_named_and_not_called_healthy():
     diagnosis = diagnose(in_bodies(TIMED, called()))
 

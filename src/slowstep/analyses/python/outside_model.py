@@ -6,6 +6,7 @@ whether autograd's graph grows meanwhile.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,11 @@ import polars as pl
 from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import MODEL_FILE, enclosing, is_library
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, held_by_functions, untimed_shares
+from slowstep.frameworks._known import named
+from slowstep.frameworks._words import Named
 from slowstep.timeline.timeline import Frame, Timeline
+
+FORWARD = named(Named.FORWARD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +29,7 @@ class OutsideModel:
     name: str
     file: str
     first_line: int
-    is_hook: bool  # a module's call calls it, and gets nothing from it: it only looks
+    is_hook: bool  # a module's call calls it, or what calls it, and it gives nothing back: it only looks
     calls: float  # in one step
     bodies: int
     share: float
@@ -70,6 +75,7 @@ class _Function:
 def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Function]:
     """The user's functions of which every call that was looked at is none of the model's."""
     rows = {(row["file"], row["function"], row["first_line"]): row for row in calls.iter_rows(named=True)}
+    callers = _Callers(calls, edges)
     # Modules are a model's.
     held_ns = held_by_functions(calls, edges, lambda callee: _is_module(callee.file))
     sums = called.group_by("file", "function", "first_line", maintain_order=True).agg(pl.col("calls", *_COUNTS).sum())
@@ -78,12 +84,50 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
         row = rows.get((frame.file, frame.function, frame.first_line))
         if row is None or is_library(frame) or (frame.file, frame.first_line) in apart:
             continue
-        is_hook = seen["hooks"] == seen["nothing"] == seen["calls"]
+        gives_nothing = seen["nothing"] == seen["calls"]
+        # What adds nothing to the graph and is called by a hook alone may as well be a part of that.
+        is_beneath = seen["inside"] == seen["calls"] and seen["nodes"] == 0 and callers.are_hooks(row["number"])
+        is_hook = gives_nothing and (seen["hooks"] == seen["calls"] or is_beneath)
         # With gradients on, and nothing in the graph: no part of what is trained. A frozen model is one too, but a module.
         is_outside = seen["inside"] == seen["nodes"] == 0 and seen["gradient"] == seen["calls"]
         if is_hook or is_outside:
             held = held_ns[frame.file, frame.function, frame.first_line]
             yield _Function(frame, is_hook, float(row["calls"] or 0), held.own + held.in_libraries)
+
+
+class _Callers:
+    """Who called whom in timed bodies."""
+
+    def __init__(self, calls: pl.DataFrame, edges: pl.DataFrame) -> None:
+        self._frames = {
+            row["number"]: Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
+            for row in calls.iter_rows(named=True)
+        }
+        self._of: defaultdict[int, set[int]] = defaultdict(set)
+        for caller, callee in edges.select("caller", "callee").iter_rows():
+            self._of[callee].add(caller)
+
+    def are_hooks(self, number: int) -> bool:
+        """Whether all that call it are functions of the user's that modules call, and not as their forward, or such that these call."""
+        seen: set[int] = set()
+        waiting = [number]
+        while waiting:
+            callers = self._of[waiting.pop()] - seen
+            if not callers:
+                # It was called by what had begun before.
+                return False
+            seen |= callers
+            for caller in callers:
+                frame = self._frames.get(caller)
+                if frame is None or is_library(frame) or FORWARD.search(frame.function):
+                    return False
+                if not self._is_called_by_modules(caller):
+                    waiting.append(caller)
+        return True
+
+    def _is_called_by_modules(self, number: int) -> bool:
+        frames = [self._frames.get(caller) for caller in self._of[number]]
+        return bool(frames) and all(frame is not None and _is_module(frame.file) for frame in frames)
 
 
 _COUNTS = ("hooks", "inside", "gradient", "nothing", "nodes")

@@ -4,7 +4,8 @@ It is a hook that watches the model, or what makes its input.
 
 What it sees:
     Calls in the step's body are timed in a few steps, and in one or two of them it is looked at what the functions with most time do. One
-    is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks. Or it is called outside of all
+    is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks; or by such hooks alone, returns
+    nothing and adds nothing to autograd's graph. Or it is called outside of all
     modules, with gradients on, and adds nothing to autograd's graph: it computes on what nobody trains, as a transform of the input
     does. It holds at least 3 % of the window. Lightning's `on_after_batch_transfer` is timed exactly, in every step: it makes input.
     In a trace: the device computes what was launched in ranges that a name tells to be no step of the model (a validation, a callback,
