@@ -14,6 +14,7 @@ from made_parts import lines_part
 from slowstep.analyses.after_update.activities import find_activities
 from slowstep.analyses.after_update.gap_parts import called_in_gap
 from slowstep.analyses.after_update.timed_gaps import TimedGaps, find_timed_gaps
+from slowstep.analyses.compute.recurrence import find_recurrence
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.hot_loop import find_hot_loop
 from slowstep.analyses.python.outside_model import find_outside_model
@@ -89,6 +90,11 @@ def in_bodies(
 ) -> Measurements:
     """A training of 19.5 ms a step in whose bodies these calls and lines were seen; so much of forward and backward is forward."""
     timeline = timeline_of(*notes)
-    work = {"loop": find_hot_loop(timeline, 0), "outside_model": find_outside_model(timeline, 0), "bodies_timed": stretches}
+    work = {
+        "loop": find_hot_loop(timeline, 0),
+        "outside_model": find_outside_model(timeline, 0),
+        "bodies_timed": stretches,
+        "recurrence": find_recurrence(timeline, 0, SCRIPT),
+    }
     parts = {BODY: WORK_MS * forward_share, BACKWARD: WORK_MS * (1 - forward_share), **(ledger or {})}
     return measurements(ledger=parts, work=work, **changes)

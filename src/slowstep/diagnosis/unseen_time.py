@@ -8,15 +8,17 @@ from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration import updating
+from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP
 from slowstep.diagnosis.evidence.compute.optimizer_side import tells_update
 from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.trainer_side import body_rest, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, UNATTRIBUTED_TIME, UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.viewpoint import Doubt, by_hand
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import BACKWARD, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
 
@@ -73,6 +75,13 @@ OWN_UPDATE = Wording(
     "{name}, an optimizer of the script's own, takes {share:share} of the time, most of it in {place}, for tensors of {elements:,} "
     "elements each, and it is not known what it takes for all of them at once; {remedy}",
 )
+RECURRENCE_BY_PLACES = Wording(
+    "recurrence-by-places",
+    "{layer} is called {calls:,.0f} times a step{caller}, for one place of its sequences after the other, and takes {share:share} of the "
+    "time with its backward; {remedy}",
+)
+CALLED_BY = Wording("called-by", " by {name} ({place})")
+GIVE_WHOLE_SEQUENCES = "give it whole sequences in one call, where none of its inputs is made of what it gave before"
 HOOK_IN_BACKWARD = Wording(
     "hook-in-backward",
     "{name}, a hook on gradients inside backward, takes {share:share} of the time, by stacks, and it is not known whether every step "
@@ -115,7 +124,7 @@ def unseen_time(m: Measurements) -> Doubt | None:
     if m.ledger.share_of(*rolled_out) >= HEALTHY_UNATTRIBUTED:
         part = part_in_words(_largest(m, rolled_out))
         return by_hand(ROLLED_OUT, NAME_ENVIRONMENT, share=m.ledger.share_of(*rolled_out), part=part)
-    return _in_sharing(m) or _around_update(m) or _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
+    return _in_sharing(m) or _around_update(m) or _in_recurrence(m) or _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
 
 
 def _in_sharing(m: Measurements) -> Doubt | None:
@@ -147,6 +156,19 @@ def _around_update(m: Measurements) -> Doubt | None:
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
     return None
+
+
+def _in_recurrence(m: Measurements) -> Doubt | None:
+    """A recurrent layer that is called place by place and holds most of the step: whether it must be, only its author knows."""
+    found = m.compute.work.recurrence
+    if found is None:
+        return None
+    # Its backward is the same share of backward as of the forward, as that of one line of a model is.
+    share = found.share * float((body_rest(m) + with_core_delay(m, BACKWARD)).sum()) / float(m.step_ns.sum())
+    if share < MOST_OF_STEP:
+        return None
+    caller = None if found.caller is None else CALLED_BY(name=found.caller, place=found.place or "")
+    return by_hand(RECURRENCE_BY_PLACES, GIVE_WHOLE_SEQUENCES, layer=found.layer, calls=found.calls, caller=caller, share=share)
 
 
 def _is_by_small_tensor(m: Measurements, own: OwnUpdate, elements: float) -> bool:

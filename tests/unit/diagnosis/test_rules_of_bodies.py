@@ -388,3 +388,24 @@ def test_a_function_of_timed_bodies_keeps_its_share_beside_what_is_named_in_them
 
     assert found.share * np.mean(m.step_ns) == pytest.approx(9 * MS, rel=0.05)
     assert HOOK in named(m)
+
+
+LSTM: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/rnn.py", "LSTM.forward", 1080)
+ROLL: Function = (SCRIPT, "Agent.evaluate", 50)
+
+
+def _by_places(times: int, ms: float) -> Measurements:
+    """27 of 33 ms of a body are a recurrent layer's, or so many, which is called so often."""
+    note = body((ROLL, 27.5, 0.3, [[1, ms]]), (LSTM, ms, ms, []), *USUAL)
+    rows = [{**row, "calls": row["calls"] * times if row["function"] == LSTM[1] else row["calls"]} for row in note["functions"]]
+    return in_bodies({**note, "functions": rows})
+
+
+@pytest.mark.parametrize(("times", "ms", "is_open"), [(64, 27, True), (4, 27, False), (64, 9, False)], ids=["", "seldom", "a little"])
+def test_a_recurrent_layer_that_is_called_place_by_place_is_not_called_healthy(times, ms, is_open):
+    verdict = diagnose(_by_places(times, ms)).verdict
+
+    assert (verdict.reason is not None and verdict.reason.code == "recurrence-by-places") is is_open
+    if is_open:
+        assert verdict.state == "undetermined"
+        assert (verdict.reason.values["layer"], verdict.reason.values["calls"]) == ("LSTM", 64)

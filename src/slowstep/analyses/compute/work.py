@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.compute.anomaly import AnomalyCost, find_anomaly_cost
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
+from slowstep.analyses.compute.recurrence import Recurrence, find_recurrence
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
 from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import Stacks
@@ -51,6 +52,7 @@ class Work:
     accelerator_built: bool | None  # whether the installed framework can use any
     accelerators_hidden: bool  # by an environment variable: on purpose
     anomaly: AnomalyCost | None = None  # where anomaly detection was on, and stacks tell
+    recurrence: Recurrence | None = None  # a layer that is called for one place of its sequences after the other
 
 
 def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> Work:
@@ -76,6 +78,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         modes=on,
         looks=looks.height,
         anomaly=find_anomaly_cost(timeline, trainer, steps, stacks) if DebugMode.ANOMALY in on else None,
+        recurrence=find_recurrence(timeline, trainer.process, trainer.facts.script) if are_bodies else None,
         accelerators=facts.get("accelerators"),
         accelerator_built=facts.get("accelerator_built"),
         accelerators_hidden=are_hidden(notes.get("env") or {}),
