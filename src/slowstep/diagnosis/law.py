@@ -140,7 +140,7 @@ def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
             sorted_out.advice.append(answer.finding)
         elif answer is not None and not loses(answer.finding):
             (claimed if answer.finding.share_low >= CLAIM else sorted_out.uncertain).append(answer)
-    sorted_out.leading.extend(rank(fold(claimed)))
+    sorted_out.leading.extend(bottlenecks_first(fold(claimed)))
     return sorted_out
 
 
@@ -181,8 +181,8 @@ def what_is_left(held: Mapping[str, float], taken: Iterable[Mapping[str, float]]
     return {stage: fits * amount for stage, amount in left.items()}
 
 
-def rank(leading: list[Judged]) -> list[Judged]:
-    """Most gain first, but a gain that may be nothing stands behind one that is certain: the first finding is what the verdict names."""
+def bottlenecks_first(leading: list[Judged]) -> list[Judged]:
+    """Bottlenecks, then what may gain nothing or hardly anything, each by gain: the first finding is what the verdict names."""
     return sorted(leading, key=lambda j: (not is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
 
 
