@@ -95,7 +95,8 @@ def _demand(
         return Demand(workers=workers, wall_ns=None, cpu_ns=None, collate_ns=None, batch_bytes=None, idle_share=None, blocked_share=None)
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     batches = _batches(trainer, producers.iterators, low, high) / steps.count
-    account = fetches.account[own].sum(axis=0)
+    made = fetches.account[own].sum(axis=0)
+    account = dict(zip(ACCOUNT, made.tolist(), strict=True))
     known = fetches.batch_bytes[own]
     return Demand(
         workers=workers,
@@ -105,9 +106,9 @@ def _demand(
         batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
         idle_share=_idle_share(timeline, producers.processes, low, high, workers),
         between_batches_ns=0.0 if workers == 0 else _between_ns(timeline, fetches, producers.processes, low, high) / steps.count,
-        blocked_share=float(account[ACCOUNT.index(PartKind.STORAGE) :].sum() / max(account.sum(), 1.0)),
-        collecting_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_COLLECTION)] / own.sum()) * batches,
-        queued_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_CORE_WAIT)] / own.sum()) * batches,
+        blocked_share=(account[PartKind.STORAGE] + account[PartKind.BLOCKED]) / max(float(made.sum()), 1.0),
+        collecting_ns=account[PartKind.PRODUCER_COLLECTION] / int(own.sum()) * batches,
+        queued_ns=account[PartKind.PRODUCER_CORE_WAIT] / int(own.sum()) * batches,
         batches=batches,
     )
 

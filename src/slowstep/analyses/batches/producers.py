@@ -21,8 +21,8 @@ from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Flags, Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
-# Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input").
-PART_STAGE = {
+# Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input"): those of making a batch first.
+_STAGE_OF_MAKING = {
     PartKind.SAMPLES: "preprocess",
     PartKind.COLLATE: "preprocess",
     PartKind.PRODUCER_COLLECTION: "preprocess",
@@ -30,6 +30,8 @@ PART_STAGE = {
     PartKind.LOCK_WAIT: "preprocess",
     PartKind.STORAGE: "read",
     PartKind.BLOCKED: "read",
+}
+PART_STAGE = _STAGE_OF_MAKING | {
     PartKind.TRANSPORT: "preprocess",
     # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/batches/sampler.py).
     PartKind.SAMPLER: "preprocess",
@@ -41,16 +43,8 @@ PART_STAGE = {
 }
 # Parts of `read` and `preprocess` that are a loader's: of its waits, and its end.
 OF_LOADER = frozenset((*PART_STAGE, PartKind.LOADER_END))
-ACCOUNT = (
-    PartKind.SAMPLES,
-    PartKind.COLLATE,
-    PartKind.PRODUCER_COLLECTION,
-    PartKind.PRODUCER_CORE_WAIT,
-    PartKind.LOCK_WAIT,
-    PartKind.STORAGE,
-    PartKind.BLOCKED,
-)
-REMOVABLE = ACCOUNT
+# What a producer's account is made of, and what of a wait another set-up of producers could remove.
+ACCOUNT = tuple(_STAGE_OF_MAKING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +75,7 @@ class Fetches:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitParts:
-    """The division of each wait. `parts` has a row per wait, a column per kind in PART_STAGE, ns.
+    """The division of each wait. `parts` has a row per wait, a column per kind in PART_STAGE, ns, of which those in ACCOUNT come first.
 
     Rows sum to the wait's length, less the garbage that the waiting thread itself collected in it.
     """
@@ -144,13 +138,21 @@ def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame, trainer: int) -> Fe
     storage = np.where(fetches["storage_bytes"].fill_null(0).to_numpy() > 0, blocked - lock, 0.0)
     collated = np.clip(collate_cpu, 0, cpu)
     in_worker = np.where(process == trainer, 0.0, collected)
-    account = np.column_stack((cpu - collated, collated, in_worker, delay, lock, storage, blocked - lock - storage))
+    account = {
+        PartKind.SAMPLES: cpu - collated,
+        PartKind.COLLATE: collated,
+        PartKind.PRODUCER_COLLECTION: in_worker,
+        PartKind.PRODUCER_CORE_WAIT: delay,
+        PartKind.LOCK_WAIT: lock,
+        PartKind.STORAGE: storage,
+        PartKind.BLOCKED: blocked - lock - storage,
+    }
     return Fetches(
         start_ns=start,
         end_ns=end,
         process=process,
         batch=fetches["batch"].to_numpy(),
-        account=account,
+        account=np.column_stack([account[kind] for kind in ACCOUNT]),
         cpu_ns=cpu + in_worker,
         other_cpu_ns=other,
         collate_ns=collate_wall,

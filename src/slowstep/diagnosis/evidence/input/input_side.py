@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.batches.producers import REMOVABLE
+from slowstep.analyses.batches.producers import ACCOUNT
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.measurements import Measurements
@@ -235,19 +235,19 @@ def warmed_ns(side: InputSide, spared_ns: Floats, warmed: Warmed) -> Floats:
 
 def removable_waits(m: Measurements, *kinds: PartKind) -> Floats:
     """Waits per step that another producer set-up could remove; of some kinds of them where given."""
-    wanted = kinds or REMOVABLE
+    wanted = kinds or ACCOUNT
     return np.asarray(m.ledger.of("read", *wanted) + m.ledger.of("preprocess", *wanted))
 
 
 def claims(m: Measurements, *kinds: PartKind) -> tuple[Part, ...]:
     """The ledger parts of the waits, those that are there."""
-    wanted = kinds or REMOVABLE
+    wanted = kinds or ACCOUNT
     return tuple(part for part in m.ledger.parts if part.stage in ("read", "preprocess") and part.kind in wanted)
 
 
 def wait_stage(m: Measurements, *kinds: PartKind) -> str:
     """read or preprocess, whichever holds more of the waits."""
-    wanted = kinds or REMOVABLE
+    wanted = kinds or ACCOUNT
     return "read" if m.ledger.total("read", *wanted) > m.ledger.total("preprocess", *wanted) else "preprocess"
 
 

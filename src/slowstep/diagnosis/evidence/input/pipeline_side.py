@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.batches.producers import REMOVABLE
+from slowstep.analyses.batches.producers import ACCOUNT
 from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.pipeline_functions import MAP, WrittenStage, kinds_of
 from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
@@ -69,7 +69,7 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
     if loader is None or not is_made_by_pipeline(m):
         return None
     # Where threads of the pipeline compute while one is waited for, that thread alone does not tell who makes the batches.
-    return _wait(m, (*REMOVABLE, PartKind.INPUT_WAIT), m.steps.requests_per_step or 1.0, loader.data_set)
+    return _wait(m, (*ACCOUNT, PartKind.INPUT_WAIT), m.steps.requests_per_step or 1.0, loader.data_set)
 
 
 def _wait(m: Measurements, kinds: tuple[PartKind, ...], batches: float, where: str | None) -> PipelineWait:
