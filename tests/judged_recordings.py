@@ -8,7 +8,7 @@ from typing import Any
 from made_recordings import Training, make_recording
 from slowstep.document.report import Report
 from slowstep.document.validity import validate
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
 def report_of(folder: Path, changes: dict[str, Any]) -> Report:

@@ -12,7 +12,7 @@ from launching import TRAINING, Workplace
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import read
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]
 

@@ -296,7 +296,7 @@ with slowstep.record():
 
 @pytest.mark.parametrize("end", few(["os.kill(os.getpid(), 9)", "os._exit(7)"], every=2))
 def test_a_killed_kernel_leaves_a_recording_that_can_be_read(run: Run, tmp_path: Path, end: str) -> None:
-    from slowstep.workflow.diagnose import diagnose_recording
+    from slowstep.workflow.diagnose_recordings import diagnose_recording
 
     run(f"slowstep.start()\nfor _ in range(4):\n    train()\n{end}", code=7 if "exit" in end else -signal.SIGKILL)
 

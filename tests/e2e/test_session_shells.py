@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 pytest.importorskip("torch")
 

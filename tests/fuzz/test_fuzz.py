@@ -89,11 +89,11 @@ def test_a_failure_is_named_by_its_place_and_keeps_only_the_changes_that_it_take
         if timeline.table("updates").height < of_several:
             raise ZeroDivisionError
 
-    monkeypatch.setattr("slowstep.workflow.diagnose.recorded_job", broken)
+    monkeypatch.setattr("slowstep.workflow.diagnose_recordings.recorded_job", broken)
     failure = tried(target, case).failure
 
     assert failure is not None
-    assert failure.kind == "ZeroDivisionError in workflow/diagnose.py:diagnose_all"
+    assert failure.kind == "ZeroDivisionError in workflow/diagnose_recordings.py:diagnose_all"
     assert minimised(failure, partial(tried, target)).case.changes == (("records-kept", 3),)
 
 

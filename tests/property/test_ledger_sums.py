@@ -17,7 +17,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.document.validity import validate
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 TRAININGS = st.builds(
     Training,

@@ -15,7 +15,7 @@ from made_recordings import Training, make_recording
 from slowstep.document.validity import faults
 from slowstep.errors import NothingRecorded
 from slowstep.record.writing import format as fmt
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 # Of fewer steps there may be no report, where it is said why.
 ENOUGH_STEPS = 10

@@ -98,7 +98,7 @@ def test_a_diagnosis_that_fails_after_a_run_is_one_line_and_its_log_lies_in_the_
     def fails(*_, **__):
         raise ZeroDivisionError("made to fail")
 
-    monkeypatch.setattr("slowstep.workflow.diagnose.diagnose_all", fails)
+    monkeypatch.setattr("slowstep.workflow.diagnose_recordings.diagnose_all", fails)
 
     # A process that may have trained has written something.
     (tmp_path / "1-1.rec").touch()

@@ -13,7 +13,7 @@ from slowstep.harmless import for_shell, harmless, without_surrogates
 from slowstep.report.canvas import ASCII, UNICODE, printable
 from slowstep.report.html import render_block
 from slowstep.report.terminal import render
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ class RunReport:
             self._say_nothing(describe_nothing(folder), seen)
             return
         from slowstep.report.json import write
-        from slowstep.workflow.diagnose import diagnose_all
+        from slowstep.workflow.diagnose_recordings import diagnose_all
 
         try:
             diagnosed = diagnose_all(folder, warmup=self.warmup)

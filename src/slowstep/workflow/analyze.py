@@ -11,7 +11,7 @@ from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.record.launching.folder import as_typed
 from slowstep.record.launching.leftovers import remove_leftovers_of_starts
 from slowstep.sources._source import PLAIN, HowRead
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.judge_job import Examined
 from slowstep.workflow.next_command.command_lines import or_compared
 from slowstep.workflow.runs import is_going_on

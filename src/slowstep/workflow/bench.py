@@ -18,7 +18,7 @@ from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements
 from slowstep.workflow.bench_request import BenchRequest
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.nothing_recorded import describe_nothing
 from slowstep.workflow.progress import TellPhase
 

@@ -32,7 +32,7 @@ from slowstep.record.experiment.lever import OWN_ERROR, Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.progress import TellPhase
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing

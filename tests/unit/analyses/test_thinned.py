@@ -11,7 +11,7 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 STEPS = 400
 TRAINING = Training(steps=STEPS, workers=1, getitem_ms=40, epoch_steps=100)

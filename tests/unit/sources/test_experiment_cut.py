@@ -12,7 +12,7 @@ from slowstep.prove.experiment import Experiment, SandboxPlace, save
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 CUT_NS = START_NS + 2_000_000_000
 

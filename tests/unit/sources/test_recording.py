@@ -16,7 +16,7 @@ from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 RECORD = fmt.RECORD_BYTES
 

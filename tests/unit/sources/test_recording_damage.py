@@ -17,7 +17,7 @@ from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt
 from slowstep.record.writing.storage import GRANULE_BYTES, SPARE_BYTES
 from slowstep.sources.recording import read
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 BYTES = fmt.RECORD_BYTES
 

@@ -14,7 +14,7 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import ChosenStep, measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow import diagnose
+from slowstep.workflow import diagnose_recordings
 from slowstep.workflow.traces import traces
 
 _MEASURED: dict[Any, Measurements] = {}
@@ -39,7 +39,7 @@ def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
         m = _MEASURED[key]
         return with_topics(m, trainer=replace(m.trainer, facts=timeline.processes[m.trainer.process]))
 
-    monkeypatch.setattr(diagnose, "measure_recording", known)
+    monkeypatch.setattr(diagnose_recordings, "measure_recording", known)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from slowstep.prove.stats.throughput import Throughputs
 from slowstep.reasons import SAID
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.terminal import render, show
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
 
 pytestmark = pytest.mark.usefixtures("measured_once")

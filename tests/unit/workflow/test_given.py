@@ -13,7 +13,7 @@ from slowstep.cli.commands import obey
 from slowstep.errors import BadUsage, NoRecording, UnreadableInput
 from slowstep.report.json import write
 from slowstep.workflow.compare import compare_runs
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.given import what_is_given
 
 REPORTS = Path(__file__).parents[2] / "data" / "reports"

@@ -26,7 +26,7 @@ from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
 from slowstep.sources.recording import SOURCE, OpenRecording
-from slowstep.workflow import diagnose, judge_job, read_capture
+from slowstep.workflow import diagnose_recordings, judge_job, read_capture
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
 from slowstep.workflow.traces import traces
@@ -41,7 +41,7 @@ SECTIONS = {
     "throughput_section": training,
     "ledger_section": training,
     "overhead_section": training,
-    "find_recording_doubts": diagnose,
+    "find_recording_doubts": diagnose_recordings,
     "_by_hand": recorded_run,
     "ending_note": recorded_run,
     "_periodic": recorded_run,
@@ -99,13 +99,13 @@ def healthy(tmp_path_factory):
 def report_of(healthy, monkeypatch):
     folder, timeline, _ = healthy
     monkeypatch.setattr(OpenRecording, "timeline", lambda *_, **__: timeline)
-    return lambda: diagnose.diagnose_recording(folder)
+    return lambda: diagnose_recordings.diagnose_recording(folder)
 
 
 @pytest.fixture
 def report_of_measured(report_of, healthy, monkeypatch):
     """The same of what was measured before."""
-    monkeypatch.setattr(diagnose, "measure_recording", lambda *_, **__: healthy[2])
+    monkeypatch.setattr(diagnose_recordings, "measure_recording", lambda *_, **__: healthy[2])
     return report_of
 
 

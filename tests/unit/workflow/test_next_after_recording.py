@@ -12,7 +12,7 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.document.validity import validate
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.next_command.command_lines import FILL_IN
 
 # Undetermined without a lever that tells more: another batch size is to be tried by hand.

@@ -12,7 +12,7 @@ from slowstep.findings import Verdict
 from slowstep.frameworks._known import plain
 from slowstep.reasons import Wording
 from slowstep.timeline.run_facts import Session
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.next_command.after_session import after_session
 
 OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, reason=Wording("open", "it is not known")())

@@ -18,9 +18,9 @@ from slowstep.analyses.steps.trainer import other_training_processes
 from slowstep.diagnosis import law
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow import diagnose
+from slowstep.workflow import diagnose_recordings
 from slowstep.workflow.analyze import analyze
-from slowstep.workflow.diagnose import diagnose_all
+from slowstep.workflow.diagnose_recordings import diagnose_all
 from slowstep.workflow.traces import traces
 
 RANKS = 4
@@ -61,7 +61,7 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_of_a_recording_the_measurements_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
     read: list[int] = []
-    monkeypatch.setattr(diagnose, "measure_recording", counting(measured, Measurements, diagnose.measure_recording))
+    monkeypatch.setattr(diagnose_recordings, "measure_recording", counting(measured, Measurements, diagnose_recordings.measure_recording))
     monkeypatch.setattr(OpenRecording, "timeline", counting(read, Timeline, OpenRecording.timeline))
     before = alive(Measurements), alive(Timeline)
 

@@ -27,7 +27,7 @@ from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.record.writing.format import LATER_STARTS_FOLDER
 from slowstep.report.terminal import show
 from slowstep.workflow import prove_act, prove_starts
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.fresh_start import FreshStart
 from slowstep.workflow.prove_act import ProveAct
 from slowstep.workflow.prove_ended import Ended

@@ -14,8 +14,8 @@ from slowstep.document.next_step import NextStep
 from slowstep.document.validity import validate
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.report.terminal import render
-from slowstep.workflow import diagnose
-from slowstep.workflow.diagnose import diagnose_all, diagnose_recording
+from slowstep.workflow import diagnose_recordings
+from slowstep.workflow.diagnose_recordings import diagnose_all, diagnose_recording
 
 
 def _health(report) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_a_rank_of_too_few_steps_to_be_compared_is_here_and_not_missing(tmp_path
 
 def test_nothing_has_to_be_done_before_a_look_at_the_slowest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = NextStep(first="put the secret in place of FILL_IN", command="slowstep run train.py --token FILL_IN")
-    monkeypatch.setattr(diagnose, "after_recording", lambda *_: alone)
+    monkeypatch.setattr(diagnose_recordings, "after_recording", lambda *_: alone)
 
     waiting, slowest = (report["run"] for report in diagnose_all(make_job(tmp_path, [4.0, 12.0])).reports.values())
 

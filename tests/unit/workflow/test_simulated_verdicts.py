@@ -10,7 +10,7 @@ from few import few
 from judged_recordings import report_of
 from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
 @pytest.mark.parametrize(

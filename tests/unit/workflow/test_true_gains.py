@@ -13,7 +13,7 @@ from made_recordings import DATA, MS, SCRIPT, START_NS, Training, make_recording
 from slowstep.diagnosis.evidence.input.input_side import RELIEF_EXPECTED
 from slowstep.document.report import Report
 from slowstep.document.validity import validate
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 # Rule: the training that has the problem, what the report must say of it, and the same training with the first fix applied.
 # Three quarters of what is known to be fixed is the optimizer's; the rest is what 280 nodes usually cost.

@@ -20,7 +20,7 @@ from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.faults import is_fault
 from slowstep.report.fault_log import describe
 from slowstep.report.json import REPORT_FILE, dumps, write
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 folder, warmup = Path(sys.argv[2]), json.loads(sys.argv[3])
 try:
     report = diagnose_recording(folder, warmup=warmup)

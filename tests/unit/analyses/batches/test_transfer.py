@@ -9,7 +9,7 @@ import pytest
 
 from made_events import Events
 from slowstep.analyses.batches.transfer import FEWEST_WAITS
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 STEPS = 60
 # Of steps of 20 ms, each of which waits 8 ms for a batch that was made 2 ms before, by a worker that has begun with the next one; or 4 ms

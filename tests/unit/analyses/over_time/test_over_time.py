@@ -15,7 +15,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import _found_events, _start_name
 from slowstep.parts import BODY, VALIDATION, Part, PartKind
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 STEPS = 200
 NO_TURNS = np.zeros(STEPS, dtype=np.bool_)

@@ -9,7 +9,7 @@ from made_recordings import MS, TRAINER_THREAD
 from slowstep.analyses.machine.own_cost import find_own_cost
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 # Three cells: 40 steps, 60 steps, 5 steps, with an hour before the second and ten seconds before the third.
 HOUR_MS = 3_600_000.0

@@ -9,7 +9,7 @@ import pytest
 
 from made_events import Events, at
 from slowstep.record.writing import format as fmt
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 STOPPED_MS = 600_000.0
 

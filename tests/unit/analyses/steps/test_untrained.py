@@ -9,7 +9,7 @@ from slowstep.analyses.steps.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow.diagnose import diagnose_all
+from slowstep.workflow.diagnose_recordings import diagnose_all
 
 
 def describe(events: Events, **ending: object) -> str:

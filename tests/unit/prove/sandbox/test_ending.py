@@ -8,7 +8,7 @@ import pytest
 
 from made_ranks import make_job
 from made_recordings import Training, make_recording
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
 def _run_after(folder: Path, signals: list[str], code: int, by: str, training: Training | None = None) -> dict[str, Any]:

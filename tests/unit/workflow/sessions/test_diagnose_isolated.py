@@ -8,7 +8,7 @@ import pytest
 from made_events import Events
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded, SlowstepError, UnreadableInput
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.sessions.diagnose_isolated import diagnose_in_subprocess
 
 

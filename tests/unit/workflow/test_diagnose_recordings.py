@@ -13,7 +13,7 @@ from slowstep.diagnosis.gain import REMOVED
 from slowstep.document.validity import validate
 from slowstep.errors import NothingRecorded
 from slowstep.report.terminal import render
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
 def _evidence(report):
