@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import NORMAL_95
 from slowstep.analyses.steps.steps import REQUEST_FOR_INPUT, Floats
-from slowstep.calibration import side_by_side
+from slowstep.calibration import after_pause
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Evidence
 from slowstep.parts import PartKind
@@ -74,7 +74,7 @@ _ASSUMED: Final = tuple(
     for ends in zip(
         *(
             (each.value, *each.bounds)
-            for each in (side_by_side.AFTER_SHORT_PAUSE, side_by_side.AFTER_LONG_PAUSE, side_by_side.AFTER_PAUSE_AT_MOST)
+            for each in (after_pause.AFTER_SHORT_PAUSE, after_pause.AFTER_LONG_PAUSE, after_pause.AFTER_PAUSE_AT_MOST)
         ),
         strict=True,
     )

@@ -13,14 +13,14 @@ from made_measurements import MS, changed, every, measurements, per_step
 from made_parts import function_part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.calibration import side_by_side
+from slowstep.calibration import after_pause
 from slowstep.diagnosis.evidence.after_pause import LONG_NS, SHORT_NS, STEPS_AT_LEAST, after_pauses
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
 
 CALLBACK = function_part("output", "draw", "train.py", 18)
 LONGER = "the step after it is longer by"
 STEPS, OWN_MS = 400, 19.0
-SHORT, LONG, MOST = side_by_side.AFTER_SHORT_PAUSE, side_by_side.AFTER_LONG_PAUSE, side_by_side.AFTER_PAUSE_AT_MOST
+SHORT, LONG, MOST = after_pause.AFTER_SHORT_PAUSE, after_pause.AFTER_LONG_PAUSE, after_pause.AFTER_PAUSE_AT_MOST
 
 
 def _callback(ms: Any, *, longer_ms: Floats | float = 0.0, own_ms: float = OWN_MS, **changes: Any) -> Measurements:
