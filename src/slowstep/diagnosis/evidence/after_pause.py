@@ -25,19 +25,22 @@ from slowstep.units import format_count
 
 Flags = NDArray[np.bool_]
 
-# A shorter pause counts for nothing, and longer ones than the second have no more effect.
+# The second and the third are the pauses that were measured (calibration/after_pause.py). After the third caches are cold, whatever was
+# done, so longer ones have no more effect. Chosen: of shorter ones than the second nothing was measured, and below the first none counts.
 SHORTEST_NS, SHORT_NS, LONG_NS = 1e6, 3e6, 25e6
-# Of a step after a pause, and of as many neighbours without one: fewer tell nothing.
+# Of a step after a pause, and of as many neighbours without one: the fewest of which trimming leaves six, and so the five degrees of
+# freedom from which on the quantiles of `_student` hold.
 STEPS_AT_LEAST = 10
-# Left out at either end: steps that others held up, of which there are many on a busy machine.
+# Chosen: what is left out at either end, so that the middle half counts. Others hold up many steps on a busy machine.
 TRIMMED = 0.25
-# How many steps before and after one are its neighbours.
+# Chosen: how many steps before and after one are its neighbours. Both sides, so that a pace that drifts is in both, and near.
 NEIGHBOURS = (-2, -1, 1, 2)
-# What is shorter than such a share of the usual pause is none: where pauses are in every step, of about the shortest that counts, there
-# is nothing to compare.
+# Chosen: what is shorter than such a share of the usual pause is none. Where pauses are in every step, of about the shortest that counts,
+# there is nothing to compare.
 NONE_SHARE = 0.25
-# A step whose thread pauses for something else, too, is no usual one: for so much longer than in the median step, or of the pause.
-OTHERS_NS, OTHERS_SHARE = 1e6, 0.25
+# Chosen: a step whose thread pauses for something else, too, is no usual one. That is for so much longer than in the median step, as the
+# shortest pause that counts is, or by such a share of the pause that is judged.
+OTHERS_NS, OTHERS_SHARE = SHORTEST_NS, 0.25
 # What is in `compute` and no work of the thread's own, besides waiting for a core.
 _NO_WORK: Final = (PartKind.HELD_UP, PartKind.COMPILING, PartKind.COMPILATION)
 

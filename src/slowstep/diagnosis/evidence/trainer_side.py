@@ -11,7 +11,8 @@ from slowstep.calibration import side_by_side
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.parts import BODY, Part, PartKind
 
-# Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worst B is a tenth larger.
+# Chosen: producers that nearly bind stall the training now and then (queues smooth, but not wholly), so at worst B is a tenth larger: as in
+# `COMFORTABLE` of input/input_side.py.
 PESSIMISTIC_BESIDE = 1.10
 AFTER_FORK, (_, AFTER_FORK_HIGH) = side_by_side.AFTER_FORK.value, side_by_side.AFTER_FORK.bounds
 
