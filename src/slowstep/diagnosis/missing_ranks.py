@@ -1,13 +1,16 @@
 """What happens when a rank is missing: all that a report says otherwise because of it.
 
-A rank is missing where its job tells that there is one (the size of the process group) and it left neither recording nor trace. The others
-are reported as they are, but none of them can tell whether it waits for that one, so:
+A rank is missing where its job tells that there is one (the size of the process group) and it left neither recording nor trace. Who decides
+that: of a recording `recorded_job` (`analyses/job/`), among the ranks that its launcher should have recorded; of traces `traced_job` beside
+it, among all numbers below the size. The others are reported as they are, but none of them can tell whether it waits for that one, so:
 
-- the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`,
-  `no trace here`);
+- the report says which are missing, in its health (`find_absences`) and in `run.missing_ranks`; in the table of ranks (`not recorded`, `no
+  trace here`) they have rows only where they are no more than the others, and beside one trace alone there is no table (`draw_ranks`);
 - a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict whether one is missing or
-  not (`unseen_time.py`: `_in_sharing`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait
-  for that one (of a recorded rank it is measured, `m.sharing.missing`; of a traced one, `late_one_may_be_missing`);
+  not (`unseen_time.py`: `_in_sharing`; of a trace `trace_view.py`: `_beside_the_model`). Where one is, the verdict of a recorded rank says
+  that it may wait for that one (`m.sharing.missing`: it is measured), and that of a traced one says so where ranks were compared
+  (`late_one_may_be_missing`). Of one trace alone, and of traces without common steps, it says that a late one is not seen
+  (`LATE_ONE_NOT_SEEN`), and names none;
 - a rank that waits for a late one is told that another may be later still (`later_one_may_be_missing`);
 - who sets the pace is said of the ranks that were compared (`among_compared`), and what overlapping collectives would gain assumes that
   the others are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_others`). A rank that is here without
