@@ -86,7 +86,7 @@ class RecordingAnalyses:
     @cached_property
     def _waits_and_sampler(self) -> tuple[WaitParts, SamplerTime | None]:
         waits = self.attempt(divide_waits, self.timeline, self.first_trainer, self.fetches)
-        return self.attempt.several(2, _sampler_time, self.timeline, self.first_trainer, self.fetches, waits, self.stacks)
+        return self.attempt.several(2, _divide_further, self.timeline, self.first_trainer, self.fetches, waits, self.stacks)
 
     @property
     def waits(self) -> WaitParts:
@@ -247,10 +247,10 @@ def _stacks(timeline: Timeline, trainer: Trainer) -> Stacks:
     return read_stacks(timeline, trainer.process, trainer.thread)
 
 
-def _sampler_time(
+def _divide_further(
     timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, stacks: Stacks
 ) -> tuple[WaitParts, SamplerTime | None]:
-    """The division of the waits, and what the loader's sampler does in them."""
+    """The waits with the sampler's drawing, then with what of their transport was a wait for a busy worker; and whose the drawing is."""
     waits, sampler_time = divide_sampler_time(timeline, trainer.process, waits, stacks)
     return with_held_transfers(timeline, trainer.process, fetches, waits), sampler_time
 
