@@ -29,7 +29,7 @@ def analyze(
     asked: TraceRequest | None = None,
     how: HowRead = PLAIN,
 ) -> dict[str, Any]:
-    """The report of what lies at the paths, as `examine` makes it."""
+    """The report alone of what lies at the paths, as `slowstep compare` needs it."""
     return examine(paths, warmup=warmup, rank=rank, asked=asked, how=how).report
 
 
