@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.faults import Fault, one_line
+from slowstep.record.framework import known_frameworks
 from slowstep.record.system.redact import redact_command, redact_text
 
 LOG: Final = "internal-error.log"
 # Set, it shows the traceback on standard error too.
 DEBUG: Final = "SLOWSTEP_DEBUG"
-_LIBRARIES: Final = ("polars", "numpy", "msgspec", "typer", "rich", "torch")
+# What slowstep itself computes and draws with; the frameworks that it knows stand beside them.
+_OWN_LIBRARIES: Final = ("polars", "numpy", "msgspec", "typer", "rich")
 _MOST_TRACEBACKS: Final = 10
 
 
@@ -76,7 +78,8 @@ def _write(path: Path, text: str) -> Path:
 
 def _lines(faults: Sequence[Fault]) -> Iterator[str]:
     yield f"slowstep {_version('slowstep')}, Python {platform.python_version()}, {platform.platform()}"
-    yield ", ".join(f"{name} {version}" for name in _LIBRARIES if (version := _version(name)) is not None)
+    names = dict.fromkeys((*_OWN_LIBRARIES, *_frameworks()))
+    yield ", ".join(f"{name} {version}" for name in names if (version := _version(name)) is not None)
     yield f"command: {' '.join(redact_command(sys.argv))}"
     yield f"written: {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
     for fault in faults[:_MOST_TRACEBACKS]:
@@ -84,6 +87,16 @@ def _lines(faults: Sequence[Fault]) -> Iterator[str]:
         yield redact_text("".join(traceback.format_exception(fault.error)))
     if len(faults) > _MOST_TRACEBACKS:
         yield f"\nand {len(faults) - _MOST_TRACEBACKS} more"
+
+
+def _frameworks() -> list[str]:
+    """What has installed packages of the frameworks, as it is called: TensorFlow is installed under several names."""
+    found: list[str] = []
+    # What a log tells of may be that a framework's files, or what is installed, cannot be read.
+    with contextlib.suppress(Exception):
+        installed = metadata.packages_distributions()
+        found += [name for framework in known_frameworks() for package in framework.packages for name in installed.get(package, ())]
+    return found
 
 
 def _version(library: str) -> str | None:
