@@ -14,14 +14,9 @@ from typing import Any, NamedTuple
 from slowstep.record.writing import format as contract
 
 TIME_LIMIT_S = 120
-NAMES = {
-    getattr(contract, name): name
-    for name in (
-        *("WAIT", "START", "UPDATE", "BACKWARD", "SAVE", "FETCH", "FETCH_DELAY", "FETCH_IO", "COLLATE", "IDLE"),
-        *("CPU", "STACK", "SPAN", "FORWARD", "TOTALS", "CLOCK", "MODES", "SLOW_SAMPLE", "BACKWARD_CPU"),
-        *("ARM", "LOSS", "COLLECTION", "SHUTDOWN", "GRAPH", "AGGREGATE"),
-    )
-}
+# The kinds of records, which stand in the format one after the other, the launcher's readings last.
+_DEFINED = list(vars(contract))
+NAMES = {getattr(contract, name): name for name in _DEFINED[_DEFINED.index("WAIT") : _DEFINED.index("PRESSURES")]}
 
 
 class Record(NamedTuple):
