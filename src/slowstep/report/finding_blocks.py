@@ -51,6 +51,7 @@ _SINGULAR: Final = {
     "cores": "core",
     "degrees": "degree",
     "devices": "device",
+    "elements": "element",
     "gaps": "gap",
     "iterators": "iterator",
     "kernels": "kernel",

@@ -153,7 +153,7 @@ def test_more_memory_than_was_allowed_is_said_in_the_units_in_which_it_is_given(
 
     assert (count == 1) == bool(said)
     assert remedy.endswith(said)
-    assert not said or re.match(r"[\d.]+ [MG]iB were held", remedy)
+    assert not said or re.match(r"[\d.,]+ [MG]iB were held", remedy)
 
 
 def test_of_a_limit_what_the_program_itself_takes_is_not_left_for_events():

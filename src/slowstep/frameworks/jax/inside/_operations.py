@@ -40,34 +40,34 @@ def size_of(traced: Any) -> TraceSize:
     if sys.modules["jax"].local_device_count() > 1:
         # Devices of a processor share its cores, and each runs every operation.
         return TraceSize(ANY, given)
-    found = _Count().of(traced.jaxpr)
+    found = _Counted().of(traced.jaxpr)
     return TraceSize(found.operations, given, None if found.operations.most is None else found.computed)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Ran:
     """What operations do; what they compute is all of it only where it is known how many they are."""
 
     operations: Operations
     computed: Computed = Computed()  # noqa: RUF009 (it is frozen)
 
-    def __add__(self, other: _Run) -> _Run:
-        return _Run(self.operations + other.operations, self.computed + other.computed)
+    def __add__(self, other: _Ran) -> _Ran:
+        return _Ran(self.operations + other.operations, self.computed + other.computed)
 
 
-_NOTHING: Final = _Run(Operations(0, 0))
+_NOTHING: Final = _Ran(Operations(0, 0))
 _AT_MOST_ONE: Final = Operations(0, 1)
-_ANY_RUN: Final = _Run(ANY)
+_RAN_ANY: Final = _Ran(ANY)
 
 
-class _Count:
+class _Counted:
     """One count; what is called twice is looked at once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Run] = {}
+        self._known: dict[int, _Ran] = {}
         self._seen = 0
 
-    def of(self, jaxpr: Any) -> _Run:
+    def of(self, jaxpr: Any) -> _Ran:
         """Those of a jaxpr, closed or open."""
         jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
         if id(jaxpr) not in self._known:
@@ -77,19 +77,19 @@ class _Count:
             self._known[id(jaxpr)] = sum(map(self._one, jaxpr.eqns), _NOTHING)
         return self._known[id(jaxpr)]
 
-    def _one(self, equation: Any) -> _Run:
+    def _one(self, equation: Any) -> _Ran:
         name, parameters = equation.primitive.name, equation.params
         if name.startswith(_UNKNOWN):
-            return _ANY_RUN
+            return _RAN_ANY
         inner = [] if name.startswith(_BY_ELEMENT) else _jaxprs(parameters)
         if not inner:
-            return _Run(_AT_MOST_ONE, _computed(name, equation))
+            return _Ran(_AT_MOST_ONE, _computed(name, equation))
         found = [self.of(each) for each in inner]
         if name == "scan":
             return _times(sum(found, _NOTHING), parameters["length"])
         if name == "cond":
             return _largest(found)
-        return _Run(_AT_MOST_ONE) + sum(found, _NOTHING) if name in _CALLS else _ANY_RUN
+        return _Ran(_AT_MOST_ONE) + sum(found, _NOTHING) if name in _CALLS else _RAN_ANY
 
 
 def _computed(name: str, equation: Any) -> Computed:
@@ -116,20 +116,20 @@ def _products_of_each(name: str, equation: Any) -> int:
     return elements // max(channels, 1)
 
 
-def _times(turn: _Run, count: Any) -> _Run:
+def _times(turn: _Ran, count: Any) -> _Ran:
     """A length may be a symbol, of a shape that is open."""
     most = turn.operations.most
     if most is None or not isinstance(count, int):
-        return _ANY_RUN
-    return _Run(Operations(0, 1 + most * count), turn.computed * count)
+        return _RAN_ANY
+    return _Ran(Operations(0, 1 + most * count), turn.computed * count)
 
 
-def _largest(branches: list[_Run]) -> _Run:
+def _largest(branches: list[_Ran]) -> _Ran:
     most = [each.operations.most for each in branches]
     known = [each for each in most if each is not None]
     if len(known) < len(most):
-        return _ANY_RUN
-    return _Run(Operations(0, 1 + max(known)), max((each.computed for each in branches), key=lambda each: each.products))
+        return _RAN_ANY
+    return _Ran(Operations(0, 1 + max(known)), max((each.computed for each in branches), key=lambda each: each.products))
 
 
 def _jaxprs(parameters: dict[str, Any]) -> list[Any]:
