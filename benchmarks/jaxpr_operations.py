@@ -1,9 +1,9 @@
 """What a call of a jitted function that trains takes however few samples it is given, per operation that it was traced to, and what single
 operations take that multiply nothing, per element.
 
-Prints a table of these, and one of small models on one sample, each with two optimizers; no options, a minute. The bounds in
-`slowstep.calibration` of an operation of a graph hold for these models as well. Of many calls of a model the fast ones count (the twentieth
-part): others may use the cores meanwhile.
+Prints a table of these, and one of small models on one sample, each with two optimizers; no options, a minute. `slowstep.calibration` holds
+usual values and bounds of what both show. Of many calls of a model the fast ones count (the twentieth part): others may use the cores
+meanwhile.
 """
 
 from __future__ import annotations

@@ -116,7 +116,9 @@ def _of_blocking(m: Measurements) -> Doubt | None:
 
 
 def _of_compiled(m: Measurements) -> Doubt | None:
-    """Calls that hold most of the time and make whole steps: no layer of theirs is seen, nor who else computes meanwhile."""
+    """Calls that hold most of the time and make whole steps, where neither their trace tells that no operation holds one, nor is it sure
+    that nobody makes input in threads meanwhile.
+    """
     share = float(m.ledger.of_parts(UPDATES).sum()) / float(m.step_ns.sum())
     makes_beside = m.input.pipeline is not None or m.input.prefetch_threads is not None
     if share < MOST_OF_STEP or (is_spread(m) and not makes_beside):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.calibration import updating
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP
 from slowstep.diagnosis.evidence.compute.optimizer_side import tells_update
@@ -77,11 +78,11 @@ OWN_UPDATE = Wording(
 )
 RECURRENCE_BY_PLACES = Wording(
     "recurrence-by-places",
-    "{layer} is called {calls:,.0f} times a step{caller}, for one place of its sequences after the other, and takes {share:share} of the "
-    "time with its backward; {remedy}",
+    "{layer} is called {calls:,.0f} times for each backward pass{caller} and takes {share:share} of the time with that, and it is not "
+    "known whether each call is for one place of its sequences; {remedy}",
 )
 CALLED_BY = Wording("called-by", " by {name} ({place})")
-GIVE_WHOLE_SEQUENCES = "give it whole sequences in one call, where none of its inputs is made of what it gave before"
+GIVE_WHOLE_SEQUENCES = "if so, give it whole sequences in one call, where none of its inputs is made of what it gave before"
 HOOK_IN_BACKWARD = Wording(
     "hook-in-backward",
     "{name}, a hook on gradients inside backward, takes {share:share} of the time, by stacks, and it is not known whether every step "
@@ -161,14 +162,15 @@ def _around_update(m: Measurements) -> Doubt | None:
 def _in_recurrence(m: Measurements) -> Doubt | None:
     """A recurrent layer that is called place by place and holds most of the step: whether it must be, only its author knows."""
     found = m.compute.work.recurrence
-    if found is None:
+    calls = 0.0 if found is None else found.calls / max(m.trainer.backwards_per_step, 1.0)
+    if found is None or calls < OFTEN:
         return None
     # Its backward is the same share of backward as of the forward, as that of one line of a model is.
     share = found.share * float((body_rest(m) + with_core_delay(m, BACKWARD)).sum()) / float(m.step_ns.sum())
     if share < MOST_OF_STEP:
         return None
     caller = None if found.caller is None else CALLED_BY(name=found.caller, place=found.place or "")
-    return by_hand(RECURRENCE_BY_PLACES, GIVE_WHOLE_SEQUENCES, layer=found.layer, calls=found.calls, caller=caller, share=share)
+    return by_hand(RECURRENCE_BY_PLACES, GIVE_WHOLE_SEQUENCES, layer=found.layer, calls=calls, caller=caller, share=share)
 
 
 def _is_by_small_tensor(m: Measurements, own: OwnUpdate, elements: float) -> bool:

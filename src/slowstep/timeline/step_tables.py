@@ -132,6 +132,7 @@ STEP_TABLES: tuple[Table, ...] = (
             column("moved_back", pl.Int64, "and its backward", nullable=True),
             column("longest_ns", pl.Int64, "the longest backward of one", nullable=True),
             column("total_ns", pl.Int64, "the backward of all of them", nullable=True),
+            column("kernel", pl.List(pl.Int64), "lengths of a convolution's kernel; empty of others and where not known", nullable=True),
         ),
     ),
     Table(

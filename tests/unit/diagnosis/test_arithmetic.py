@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -152,19 +153,20 @@ def test_of_a_line_that_may_call_several_operations_it_is_said_that_nothing_is_k
     assert _row(m, "its arithmetic").where == arithmetic.MAY_BE_SEVERAL
 
 
-def _convolving(*, channels: int, given: int, side: int, kernel: int, steps: int = 1, groups: int = 1, directions: int = 2) -> Multiplying:
+def _convolving(*, channels: int, given: int, side: int, kernel: tuple[int, ...], steps: int = 1, groups: int = 1) -> Multiplying:
     """As it is noted of one that keeps the side of what it takes, or divides it by the steps that it makes."""
+    directions = len(kernel)
     places = (side // steps) ** directions
-    shape = (8, given, *(side // steps,) * directions)
-    own, weights = 8 * given * places, given * channels // groups * kernel**directions
-    products = own * channels // groups * kernel**directions
+    own, weights = 8 * given * places, given * channels // groups * math.prod(kernel)
+    products = own * channels // groups * math.prod(kernel)
     moved = own + 8 * channels * side**directions + weights
-    return replace(WIDE, shape=shape, products=products, backward=2 * products, moved=moved, moved_back=2 * moved)
+    shape = (8, given, *(side // steps,) * directions)
+    return replace(WIDE, shape=shape, products=products, backward=2 * products, moved=moved, moved_back=2 * moved, kernel=kernel)
 
 
 @pytest.mark.parametrize(("kernel", "low", "high"), [(11, 2.0, 4.4), (5, 1.2, 2.6)])
 def test_a_large_kernel_gains_what_a_small_one_takes_less(kernel, low, high):
-    found = finding("dominant-module", _measured(_convolving(channels=24, given=24, side=56, kernel=kernel), HEAD))
+    found = finding("dominant-module", _measured(_convolving(channels=24, given=24, side=56, kernel=(kernel, kernel)), HEAD))
 
     assert values(found)["its kernel"] == pytest.approx(kernel**2)
     assert found.gain.predicted is not None
@@ -176,21 +178,15 @@ def test_a_large_kernel_gains_what_a_small_one_takes_less(kernel, low, high):
 @pytest.mark.parametrize(
     "operation",
     [
-        _convolving(channels=24, given=24, side=56, kernel=3),
-        _convolving(channels=8, given=64, side=64, kernel=8, steps=8),
-        _convolving(channels=64, given=64, side=56, kernel=11, groups=64),
-        _convolving(channels=8, given=8, side=1024, kernel=25, directions=1),
+        _convolving(channels=24, given=24, side=56, kernel=(3, 3)),
+        _convolving(channels=8, given=64, side=64, kernel=(8, 8), steps=8),
+        _convolving(channels=64, given=64, side=56, kernel=(11, 11), groups=64),
+        _convolving(channels=8, given=8, side=1024, kernel=(25,)),
+        _convolving(channels=8, given=8, side=64, kernel=(1, 64)),
+        _convolving(channels=8, given=8, side=16, kernel=(3, 7, 7)),
+        replace(_convolving(channels=24, given=24, side=56, kernel=(11, 11)), kernel=()),
     ],
-    ids=["small", "patches", "of each channel", "of one direction"],
+    ids=["small", "patches", "of each channel", "of one direction", "of one of two directions", "of two of three", "not known"],
 )
 def test_of_another_convolution_it_is_not_known_what_it_could_take(operation):
     assert finding("dominant-module", _measured(operation, HEAD)).gain.predicted is None
-
-
-def test_what_convolves_backwards_has_the_kernel_that_its_steps_need():
-    call = replace(CALL, operation="ConvTranspose2d")
-
-    assert (
-        finding("dominant-module", _measured(_convolving(channels=24, given=24, side=56, kernel=11), HEAD, call=call)).gain.predicted
-        is None
-    )

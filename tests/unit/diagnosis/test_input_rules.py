@@ -289,7 +289,9 @@ def test_a_state_that_comes_with_each_batch_is_why_receiving_takes_long():
 
 
 def test_garbage_that_is_collected_while_a_state_is_received_goes_with_it():
-    collected: Measured = {"ledger": {COLLECTION: 6.0}, "garbage": {"in_waits_ns": 4.0 * MS}}
+    in_bursts = np.zeros(measurements().steps.count)
+    in_bursts[::20] = 120.0
+    collected: Measured = {"ledger": {COLLECTION: in_bursts}, "garbage": {"in_waits_ns": 4.0 * MS}}
 
     alone, both = (finding("batch-transport", measurements(**made)) for made in (sends_state(), with_all(sends_state(), collected)))
 

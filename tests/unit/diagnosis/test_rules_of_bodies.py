@@ -254,6 +254,24 @@ def test_what_a_hook_calls_to_look_is_a_part_of_it(caller, counts, is_hook):
         assert values(finding(HOOK, m))["function"] == "weigh_pixels"
 
 
+BETWEEN: Function = (SCRIPT, "Watch.between", 43)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # It calls itself; two that a hook calls both call it.
+        [(LOSS, 27, 26, [[0, 1]]), (WATCH, 27.3, 0.3, [[0, 27]]), (MODULE, 27.4, 0.1, [[1, 27.3]])],
+        [(LOSS, 27, 27, []), (BETWEEN, 14, 0, [[0, 14]]), (WATCH, 27.3, 0.3, [[0, 13], [1, 14]]), (MODULE, 27.4, 0.1, [[2, 27.3]])],
+    ],
+    ids=["recursion", "two ways"],
+)
+def test_however_a_hook_comes_to_what_looks_it_is_a_part_of_it(rows):
+    m = in_bodies(body(*rows, *USUAL), called(inside=9, nothing=9))
+
+    assert answer_of(HOOK, m) is not None
+
+
 def test_what_no_graph_knows_is_named_and_not_called_healthy():
     diagnosis = diagnose(in_bodies(TIMED, called()))
 

@@ -49,6 +49,7 @@ class Multiplying:
     moved: int | None
     moved_back: int | None
     longest_ns: float | None
+    kernel: tuple[int, ...] = ()  # lengths of a convolution's; none where that is not known
 
     @property
     def all_products(self) -> int | None:
@@ -56,12 +57,12 @@ class Multiplying:
         return None if self.products is None or self.backward is None else self.count * (self.products + self.backward)
 
     @property
-    def kernel(self) -> float | None:
+    def kernel_elements(self) -> float | None:
         """Elements of a convolution's kernel, by the places that it steps by and the groups that it has: 121 of one of 11 by 11, a quarter
         of that where it goes by two in each direction. None where shapes do not tell, and of all else.
         """
         given = math.prod(self.shape)
-        if self.kind != "convolution" or self.products is None or self.moved is None or len(self.shape) < 3 or not given:
+        if not self.kernel or self.products is None or self.moved is None or not given:
             return None
         channels = self.shape[1]
         of_each = self.products / given
@@ -110,8 +111,8 @@ def find_products(timeline: Timeline, trainer: Trainer, calls_python: bool | Non
     )
 
 
-# Kind, shape, how many, and what one computes.
-_Key = tuple[str, tuple[int, ...], int, int | None, int | None, int | None, int | None]
+# Kind, shape, how many, what one computes, and a convolution's kernel.
+_Key = tuple[str, tuple[int, ...], int, int | None, int | None, int | None, int | None, tuple[int, ...]]
 
 
 def _usual_times(graphs: pl.DataFrame) -> set[int]:
@@ -127,7 +128,8 @@ def _passes(looks: pl.DataFrame) -> list[dict[_Key, int | None]]:
     """Of each that was looked at the longest backward of each group of operations."""
     passes: dict[int, dict[_Key, int | None]] = defaultdict(dict)
     for row in looks.iter_rows(named=True):
-        key = (row["kind"], tuple(row["shape"]), row["count"], row["products"], row["backward"], row["moved"], row["moved_back"])
+        work = (row["products"], row["backward"], row["moved"], row["moved_back"])
+        key = (row["kind"], tuple(row["shape"]), row["count"], *work, tuple(row["kernel"] or ()))
         passes[row["time_ns"]][key] = row["longest_ns"]
     return list(passes.values())
 
@@ -135,7 +137,7 @@ def _passes(looks: pl.DataFrame) -> list[dict[_Key, int | None]]:
 def _operation(key: _Key, passes: list[dict[_Key, int | None]]) -> Multiplying:
     times = [each[key] for each in passes]
     longest = [time for time in times if time is not None]
-    kind, shape, count, products, backward, moved, moved_back = key
+    kind, shape, count, products, backward, moved, moved_back, kernel = key
     return Multiplying(
         kind=kind,
         shape=shape,
@@ -145,4 +147,5 @@ def _operation(key: _Key, passes: list[dict[_Key, int | None]]) -> Multiplying:
         moved=moved,
         moved_back=moved_back,
         longest_ns=median(longest) if len(longest) == len(times) else None,
+        kernel=kernel,
     )

@@ -112,12 +112,13 @@ class _Callers:
         seen: set[int] = set()
         waiting = [number]
         while waiting:
-            callers = self._of[waiting.pop()] - seen
+            callee = waiting.pop()
+            callers = self._of[callee] - {callee}
             if not callers:
                 # It was called by what had begun before.
                 return False
-            seen |= callers
-            for caller in callers:
+            new, seen = callers - seen, seen | callers
+            for caller in new:
                 frame = self._frames.get(caller)
                 if frame is None or is_library(frame) or FORWARD.search(frame.function):
                     return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from slowstep.record.recorder import now
@@ -38,6 +38,9 @@ ANY: Final = Operations(0, None)
 ONE: Final = Operations(1, 1)
 
 
+_OF_SINGLE: Final = ("most_products", "sorted", "scattered", "given")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
     """What the operations of a call compute: products of two elements of all that multiply, and of the one that multiplies most; elements
@@ -50,9 +53,14 @@ class Computed:
     scattered: int = 0
     given: int = 0
 
+    @classmethod
+    def of_one(cls, several: Sequence[Computed]) -> Computed:
+        """Of one of several, whichever it is: the most that single operations compute, and the least that all of them multiply."""
+        most = {name: max((getattr(each, name) for each in several), default=0) for name in _OF_SINGLE}
+        return cls(products=min((each.products for each in several), default=0), **most)
+
     def __add__(self, other: Computed) -> Computed:
-        largest = {name: max(getattr(self, name), getattr(other, name)) for name in ("most_products", "sorted", "scattered", "given")}
-        return Computed(products=self.products + other.products, **largest)
+        return replace(self.of_one((self, other)), products=self.products + other.products)
 
     def __mul__(self, times: int) -> Computed:
         return Computed(**{name: times * value for name, value in asdict(self).items()})

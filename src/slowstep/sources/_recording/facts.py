@@ -110,10 +110,11 @@ def _of_all(traces: list[NoteLine]) -> CallOperations:
 
 
 def _work_of_all(traces: list[NoteLine]) -> CallWork | None:
-    """The least that all operations multiply, and the most that single ones compute."""
-    if any(note.get("products") is None for note in traces):
+    """The least that all operations multiply, and the most that single ones compute; None where a trace does not tell all of it."""
+    single = ("most_products", "sorted", "scattered", "given")
+    if any(note.get(name) is None for note in traces for name in ("products", *single)):
         return None
-    most = {name: max(note.get(name) or 0 for note in traces) for name in ("most_products", "sorted", "scattered", "given")}
+    most = {name: max(note[name] for note in traces) for name in single}
     return CallWork(products=min(note["products"] for note in traces), **most)
 
 

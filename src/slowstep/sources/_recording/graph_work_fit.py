@@ -8,8 +8,8 @@ from slowstep.sources._recording.note_types import is_of
 
 _COUNTS = ("elements", "dear", "scattered", "products", "whole")
 _LISTS = ("parts", "weights")
-# Of a row of products: its kind, its shape, and how many there are; then products, elements and times.
-_NUMBERS = 6
+# Of a row of products behind its kind and its shape: how many there are, products, elements and times. Newer ones have a kernel's lengths.
+_NUMBERS = 7
 
 
 def graph_work_fits(note: dict[str, Any]) -> bool:
@@ -25,10 +25,11 @@ def graph_products_fit(note: dict[str, Any]) -> bool:
 
 
 def _is_product(row: Any) -> bool:
-    if not isinstance(row, list) or len(row) != 3 + _NUMBERS:
+    if not isinstance(row, list) or len(row) not in (2 + _NUMBERS, 3 + _NUMBERS):
         return False
-    kind, shape, *numbers = row
-    return is_of(kind, str) and (shape == [] or _are_lengths(shape)) and is_of(numbers, list[int]) and numbers[0] > 0
+    (kind, shape), numbers, kernel = row[:2], row[2 : 2 + _NUMBERS], row[2 + _NUMBERS :]
+    are_shapes = all(each == [] or _are_lengths(each) for each in (shape, *kernel))
+    return is_of(kind, str) and are_shapes and is_of(numbers, list[int]) and numbers[0] > 0
 
 
 def _are_lengths(row: Any) -> bool:

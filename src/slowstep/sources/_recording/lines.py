@@ -196,9 +196,9 @@ def _graph_work(process: int, notes: NoteLines) -> pl.DataFrame:
 
 
 def _graph_products(process: int, notes: NoteLines) -> pl.DataFrame:
-    """One row for each of a note's; of its numbers a negative one is not known."""
+    """One row for each of a note's; of its numbers a negative one is not known. Older rows have no kernel at their end."""
     rows = [
-        (process, note["at_ns"], *row[:3], *(None if number < 0 else number for number in row[3:]))
+        (process, note["at_ns"], *row[:3], *(None if number < 0 else number for number in row[3:9]), *(row[9:] or [None]))
         for note in notes.of("products")
         for row in note["rows"]
     ]

@@ -48,7 +48,7 @@ class Arithmetic:
     """Of one call, a step: floating-point operations forward and backward, bytes that both move at least, its share of all that the graph
     multiplies (None where others are unknown), and operations in a second of its time and of the rest's (None: `rest_unknown` says why).
 
-    `kernel`: of a convolution over so many `directions`, elements of its kernel by the places that it steps by (None: not known).
+    `kernel`: the lengths of a convolution's, and `kernel_elements` how many it has by the places that it steps by (None: not known).
     """
 
     forward: float
@@ -58,8 +58,8 @@ class Arithmetic:
     rate: float
     rest_rate: float | None
     rest_unknown: str | None
-    kernel: float | None
-    directions: int
+    kernel: tuple[int, ...]
+    kernel_elements: float | None
 
 
 def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arithmetic | str:
@@ -86,7 +86,7 @@ def arithmetic_of(m: Measurements, call: ForwardCall, held: HeldByCall) -> Arith
         rest_rate=None if whole is None or rest_unknown else FLOP_PER_PRODUCT * passes * (whole - own) / (held.rest * step_s),
         rest_unknown=rest_unknown,
         kernel=operation.kernel,
-        directions=max(len(operation.shape) - 2, 0),
+        kernel_elements=operation.kernel_elements,
     )
 
 

@@ -33,7 +33,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
 from slowstep.units import format_share
@@ -80,13 +80,15 @@ def _judge_logged(m: Measurements) -> Judged | None:
     if share < CLAIM:
         return None
     assumes = f"metrics were logged once in {EVERY} steps"
-    counterfactual = shortened(m, removed, EXACT, queued=delay_share(m, *named.parts), assumes=assumes)
+    # At worst it does something else besides.
+    surely = float(handed_over.ns(m).sum()) / float(named.ns(m).sum())
+    counterfactual = shortened(m, removed, replace(EXACT, low=surely), queued=delay_share(m, *named.parts), assumes=assumes)
     finding = Finding(
         rule=NAME,
         stage="output",
         title=f"{part_name_and_place(named.most)} hands over metrics in every step and takes {format_share(share)} of the time",
         share=share,
-        share_low=low,
+        share_low=low * surely,
         share_high=high,
         claims=named.parts,
         evidence=(
@@ -107,13 +109,13 @@ def _judge_logged(m: Measurements) -> Judged | None:
 def _made_to_be_logged(m: Measurements, handed_over: NamedParts) -> list[Part]:
     """What functions of the user's do beside handing over metrics, where that is most of what they do."""
     kinds = (PartKind.CALLBACK, PartKind.FUNCTION)
-    parts = (p for p in m.ledger.parts if p.kind in kinds and p.stage in RESULT_STAGES and p.place is not None)
+    parts = [p for p in m.ledger.parts if p.kind in kinds and p.stage in RESULT_STAGES and p.place is not None]
 
-    def logs_mostly(part: Part) -> bool:
-        logged = m.ledger.total_of(*(each for each in handed_over.parts if each.place == part.place))
-        return logged > 0 and logged >= MOSTLY * (logged + m.ledger.total_of(part))
+    def logs_mostly(place: CodePlace | None) -> bool:
+        logged, beside = (m.ledger.total_of(*(each for each in those if each.place == place)) for those in (handed_over.parts, parts))
+        return logged > 0 and logged >= MOSTLY * (logged + beside)
 
-    return [part for part in parts if logs_mostly(part)]
+    return [part for part in parts if logs_mostly(part.place)]
 
 
 RULE = Rule(

@@ -11,7 +11,7 @@ Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
     Of a convolution whose kernel is at least 5 in each direction, by the shapes of what it took and gave, r is its time without that of a
-    kernel of 3, as it was measured: (3 / kernel) to the power of its directions, times 1.6 as expected, 4 at worst and 0.9 at best. Of
+    kernel of 3, as it was measured: (3 / kernel) to the power of its directions, times 1.6 as expected, 4 at worst and 0.5 at best. Of
     anything else it is not: what the call could take instead is unknown, and the headroom is shown. Its backward is taken
     to be the same share of backward as of the forward, and at least what the other layers leave, whose backward takes 3.2 times their
     forward at most (measured: 0.34 to 2.43 times), and the gradients of all weights.
@@ -98,7 +98,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
     called = " ".join(text for text in (call.name, f"({call.operation})" if call.operation else None) if text) or "one operation"
     backward = ", with its backward," if held.has_backward else ""
     arithmetic = arithmetic_of(m, call, held)
-    kernel = _large_kernel(call, arithmetic)
+    kernel = _large_kernel(arithmetic)
     counterfactual = None if kernel is None else _with_small_kernel(m, held, kernel)
     smaller = f"try {called} in {line.where} with {_smaller(m, call)}"
     evidence = (
@@ -142,15 +142,15 @@ class _LargeKernel:
     left: float
 
 
-def _large_kernel(call: ForwardCall, arithmetic: Arithmetic | str) -> _LargeKernel | None:
-    """That of the call; None where it is none, or is not known. What convolves backwards reaches as far as its steps make it."""
-    if isinstance(arithmetic, str) or arithmetic.kernel is None or "transpose" in f"{call.operation} {call.name}".lower():
+def _large_kernel(arithmetic: Arithmetic | str) -> _LargeKernel | None:
+    """That of the call; None where it is none, or is not known. One of a single direction is as long as what it filters: a tone, a word."""
+    if isinstance(arithmetic, str) or arithmetic.kernel_elements is None or len(arithmetic.kernel) < 2 or min(arithmetic.kernel) < LARGE:
         return None
-    least = LARGE**arithmetic.directions
-    # One of a single direction is as long as what it filters: a tone, a word.
-    if arithmetic.directions < 2 or arithmetic.kernel < least:
+    directions = len(arithmetic.kernel)
+    # Of patches that hardly overlap, and where each channel is convolved by itself, there are few for each place.
+    if arithmetic.kernel_elements < LARGE**directions:
         return None
-    return _LargeKernel(elements=arithmetic.kernel, least=least, left=SMALL**arithmetic.directions / arithmetic.kernel)
+    return _LargeKernel(elements=arithmetic.kernel_elements, least=LARGE**directions, left=SMALL**directions / arithmetic.kernel_elements)
 
 
 def _with_small_kernel(m: Measurements, held: HeldByCall, kernel: _LargeKernel) -> Counterfactual:

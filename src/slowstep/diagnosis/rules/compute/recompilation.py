@@ -13,8 +13,8 @@ Why it costs:
 How the gain is predicted:
     The steps of a trace are replayed without it. Of a recording r is what compiling takes in that half of the window in which it takes
     less, at best in the other; B is what the loader's workers need per step. Of calls that make whole updates and return when these are
-    made, r has what the first call of a new graph takes beside tracing it: what calls take longer that compile, where ten did not; else
-    0.9 times what tracing took, as it was measured (nothing at worst, 1.5 times at best), but not what the operations take in any case.
+    made, r has what the first call of a new graph takes beside tracing it: 0.9 times what tracing took, as it was measured (nothing at
+    worst, 1.5 times at best), but no more than they take beyond calls that trace nothing, or beyond what their operations take anyway.
 When it is wrong:
     The first steps of a training must compile: a trace taken there shows what later steps do not have. Compiling in one step of few says
     little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out. A
@@ -151,18 +151,17 @@ def _without(m: Measurements, ns: Floats, rates: list[float]) -> Counterfactual:
 
 
 def _of_first_calls(m: Measurements, ns: Floats, times: float) -> Floats:
-    """What calls that make whole updates take longer because their graph is new, beside the `ns` of tracing it: so many `times` that, at
-    most, where there are no others to compare them with.
+    """What calls that make whole updates take longer because their graph is new, beside the `ns` of tracing it: at most so many `times`
+    that, and what they take beyond calls that trace nothing.
     """
     calls_ns = m.ledger.of_parts(UPDATES)
     if m.trainer.is_asynchronous or not calls_ns.any():
         return np.zeros_like(ns)
-    others = calls_ns[ns == 0]
-    if others.size >= FEWEST_OTHERS:
-        return np.where(ns > 0, np.maximum(calls_ns - float(np.median(others)), 0.0), 0.0)
-    # What a step takes however small it is, and however old its graph.
+    others = calls_ns[ns < CLAIM * m.step_ns.mean()]
+    # Where all trace: what a step takes however small it is, and however old its graph.
     cost = m.compute.fixed_cost
-    left_ns = cost.low_ns if cost.likely_ns is None else cost.likely_ns
+    fixed_ns = cost.low_ns if cost.likely_ns is None else cost.likely_ns
+    left_ns = float(np.median(others)) if others.size >= FEWEST_OTHERS else fixed_ns
     return np.minimum(times * ns, np.maximum(calls_ns - left_ns, 0.0))
 
 

@@ -99,7 +99,8 @@ def judge(m: Measurements) -> Answer:
 
 def _with_state(m: Measurements, loader: Loader, received: Floats, removed: Floats, concurrent: float) -> Judged:
     """That it is the state of the data set, which comes with batches: what these do not explain goes with it."""
-    collected = np.minimum(m.ledger.of_parts(COLLECTION), m.python.garbage.in_waits_ns)
+    collections = m.ledger.of_parts(COLLECTION)
+    collected = collections * min(m.python.garbage.in_waits_ns / max(float(collections.mean()), 1.0), 1.0)
     counterfactual = Counterfactual(
         assumes="workers sent their state as often as checkpoints are written, and a batch were received in 1 ms",
         expected=Case(removed_ns=removed + collected, concurrent_ns=concurrent),

@@ -56,7 +56,7 @@ class _Jitted:
 
     __slots__ = (
         *("__weakref__", "at", "calls", "code", "given", "is_own", "name", "smallest"),
-        *("sizes", "takes_gradients", "told_by", "traces", "trained", "watch"),
+        *("measured", "sizes", "takes_gradients", "told_by", "traces", "trained", "watch"),
     )
 
     def __init__(self, function: Any, looking: Looking) -> None:
@@ -68,6 +68,7 @@ class _Jitted:
         self.trained: Trained | None = None
         # What it was traced to, as long as it is not known to train.
         self.traces, self.sizes = Traces(FRAMEWORK.name), list[TraceSize]()
+        self.measured: weakref.ref[Any] | None = None
         self.smallest = Smallest(looking)
         # Where it was called last, and at which instruction.
         self.code: CodeType | None = None
@@ -76,6 +77,17 @@ class _Jitted:
     def is_told(self) -> bool:
         """Whether another framework tells of its steps."""
         return any(tells() for tells in self.told_by)
+
+    def is_measured(self, jaxpr: Any) -> bool:
+        """Whether this very one was met last; what has effects comes with the same each time."""
+        inner = jaxpr.jaxpr
+        if self.measured is not None and self.measured() is inner:
+            return True
+        try:
+            self.measured = weakref.ref(inner)
+        except TypeError:
+            self.measured = None
+        return False
 
     def note_sizes(self, recorder: Recorder) -> None:
         """Of a function that trains."""
@@ -217,7 +229,10 @@ class JittedCalls:
         self._operations = 0
 
     def returned_late(self, function: Any, given: Any, result: Any, began_ns: int, traced: Any) -> None:
-        """A call has returned that compiled, or has effects; or it was `traced`, as a part of another one. Raises nothing."""
+        """A call has returned that compiled, or has effects; or it was traced, as a part of another one; `traced` is what JAX keeps of that
+        (None where it shows nothing). Raises nothing.
+        """
+        ended_ns = now()
         try:
             known = self._meet(function)
             if not self._recorder.live[0] or not all(map(is_array, leaves_of(result))):
@@ -226,7 +241,7 @@ class JittedCalls:
             known.takes_gradients |= self._gradients.were_taken()
             if not known.is_own:
                 self._measure(known, traced)
-                trained = self._called(known, given, result, began_ns, now())
+                trained = self._called(known, given, result, began_ns, ended_ns)
                 if trained is not None:
                     self._trainings.tell_switch(trained, self._last)
                 self._follow(function, known, given, result)
@@ -237,13 +252,22 @@ class JittedCalls:
             self._recorder.fault(error)
 
     def _measure(self, known: _Jitted, traced: Any) -> None:
-        """Note what a call of it runs, at once or when it is known to train."""
-        if known.takes_gradients and traced is not None and known.traces.noted + len(known.sizes) <= MOST_TRACES:
-            began_ns = now()
-            known.sizes.append(_size_of(traced))
+        """Note what a call of it runs, at once or when it is known to train. Raises nothing: the call is a step, whatever it runs."""
+        began_ns, number = now(), known.traces.noted + len(known.sizes)
+        try:
+            jaxpr = getattr(traced, "params", {}).get("jaxpr") if known.takes_gradients and number <= MOST_TRACES else None
+            if jaxpr is not None and not known.is_measured(jaxpr):
+                # Of one too many only that is noted.
+                known.sizes.append(_size_of(jaxpr) if number < MOST_TRACES else UNBOUNDED)
+            if known.trained is not None or known.is_told():
+                known.note_sizes(self._recorder)
+        except Exception as error:  # the border: counted, and never raised into the training
+            known.sizes = [UNBOUNDED]
+            self._recorder.fault(error)
+        if number:
+            self._recorder.spent_ns += now() - began_ns
+        else:
             self._recorder.once_ns += now() - began_ns
-        if known.trained is not None or known.is_told():
-            known.note_sizes(self._recorder)
 
     def is_idle(self, code: CodeType, at: int) -> bool | None:
         """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
@@ -356,7 +380,8 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
     original: Callable[..., Any] = find(module, _LONGER_WAY)
     try:
         names = list(inspect.signature(original).parameters)
-        traced_at, function_at, args_at, kwargs_at = (names.index(name) for name in ("p", "fun", "args", "kwargs"))
+        function_at, args_at, kwargs_at = (names.index(name) for name in ("fun", "args", "kwargs"))
+        traced_at = names.index("p") if "p" in names else None
     except (TypeError, ValueError):
         raise Unfit(f"{_LONGER_WAY} takes something else") from None
 
@@ -369,7 +394,7 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
             hide_own_frames()
             raise
         if len(args) == len(names) and isinstance(told, tuple) and told:
-            traced = getattr(args[traced_at], "params", {}).get("jaxpr")
+            traced = None if traced_at is None else args[traced_at]
             calls.returned_late(args[function_at], (args[args_at], args[kwargs_at]), told[0], began_ns, traced)
         return told
 

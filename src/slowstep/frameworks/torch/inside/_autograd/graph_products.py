@@ -31,7 +31,8 @@ UNTOLD: Final = -1
 
 class NodeProducts(NamedTuple):
     """Of one operation, and of its gradients: products of two elements, and elements that are read and written at least, each once;
-    UNTOLD where shapes do not tell. `shape` is that of what it gave.
+    UNTOLD where shapes do not tell. `shape` is that of what it gave, `kernel` the lengths of a convolution's (none of one that goes
+    backwards).
     """
 
     kind: str
@@ -40,6 +41,7 @@ class NodeProducts(NamedTuple):
     backward: int = UNTOLD
     moved: int = UNTOLD
     moved_back: int = UNTOLD
+    kernel: Lengths = ()
 
 
 def find_products(nodes: Iterable[Any]) -> dict[NodeProducts, list[Any]] | None:
@@ -83,10 +85,11 @@ def _convolved(node: Any, given: Lengths, operands: list[Lengths | None]) -> Nod
     if weight is None or over is None or len(over) < 2:
         return NodeProducts(CONVOLUTION, given)
     products, wanted = math.prod(over) // max(over[1], 1) * math.prod(weight), 1 + (operands[0] is not None)
+    kernel = () if turned else tuple(weight[2:])
     if taken is None:
-        return NodeProducts(CONVOLUTION, given, products, wanted * products)
+        return NodeProducts(CONVOLUTION, given, products, wanted * products, kernel=kernel)
     own, of_operands = math.prod(given), math.prod(taken) + math.prod(weight)
-    return NodeProducts(CONVOLUTION, given, products, wanted * products, own + of_operands, own + wanted * of_operands)
+    return NodeProducts(CONVOLUTION, given, products, wanted * products, own + of_operands, own + wanted * of_operands, kernel)
 
 
 def _attended(node: Any, given: Lengths, operands: list[Lengths | None]) -> NodeProducts:

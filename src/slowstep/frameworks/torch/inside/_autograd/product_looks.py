@@ -56,7 +56,7 @@ class ProductLooks:
     def ended(self) -> int:
         """It is over: its nodes are left as they were. How long their hooks took, about (ns)."""
         timed = self._close()
-        rows = [[*of[:2], len(times), *of[2:], *_longest_and_all(times)] for of, times in timed]
+        rows = [[*of[:2], len(times), *of[2:-1], *_longest_and_all(times), of.kernel] for of, times in timed]
         self._recorder.note({"kind": "products", "at_ns": self._at_ns, "rows": rows})
         return HOOKS_NS * sum(len(times) for of, times in timed if of.products != UNTOLD)
 
