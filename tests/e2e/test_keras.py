@@ -50,7 +50,7 @@ class Show(keras.callbacks.Callback):
         self.model.predict(np.ones((8, 32), "f"), verbose=0)
 
 model.compile("adam", "mse")
-model.fit(np.ones((800, 32), "f"), np.ones((800, 1), "f"), batch_size=16, epochs=2, verbose=0, callbacks=[Show()])
+model.fit(np.ones((640, 32), "f"), np.ones((640, 1), "f"), batch_size=16, verbose=0, callbacks=[Show()])
 print("trained")
 """
 ON_BATCH = """
