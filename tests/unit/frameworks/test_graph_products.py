@@ -53,25 +53,25 @@ def test_a_product_is_one_however_it_is_written(call):
 
 
 def test_several_matrices_are_multiplied_each():
-    assert _only(torch.bmm(_wanted(3, 5, 6), _wanted(3, 6, 10)).sum())[2:] == (900, 1800, 90 + 180 + 150, 150 + 2 * 270)
+    assert _only(torch.bmm(_wanted(3, 5, 6), _wanted(3, 6, 10)).sum())[2:6] == (900, 1800, 90 + 180 + 150, 150 + 2 * 270)
 
 
 @pytest.mark.parametrize(
-    ("layer", "products"),
+    ("layer", "products", "kernel"),
     [
-        (nn.Conv2d(4, 6, 3, padding=1), 2 * 64 * 6 * 4 * 9),
-        (nn.Conv2d(4, 4, 3, groups=4, padding=1), 2 * 64 * 4 * 9),
-        (nn.ConvTranspose2d(4, 6, 2, stride=2), 2 * 64 * 4 * 6 * 4),
+        (nn.Conv2d(4, 6, (3, 5), padding=(1, 2)), 2 * 64 * 6 * 4 * 15, (3, 5)),
+        (nn.Conv2d(4, 4, 3, groups=4, padding=1), 2 * 64 * 4 * 9, (3, 3)),
+        (nn.ConvTranspose2d(4, 6, 2, stride=2), 2 * 64 * 4 * 6 * 4, ()),
     ],
     ids=["plain", "by channel", "transposed"],
 )
-def test_a_convolution_multiplies_each_place_with_its_weights(layer, products):
+def test_a_convolution_multiplies_each_place_with_its_weights(layer, products, kernel):
     given = _wanted(2, 4, 8, 8)
     made = layer(given)
     weights = layer.weight.numel()
 
     moved = given.numel() + weights
-    assert _only(made.sum())[2:] == (products, 2 * products, moved + made.numel(), made.numel() + 2 * moved)
+    assert _only(made.sum())[2:] == (products, 2 * products, moved + made.numel(), made.numel() + 2 * moved, kernel)
 
 
 def test_what_a_first_layer_reads_is_told_by_what_it_keeps_or_not_at_all():
@@ -98,7 +98,7 @@ def test_attention_multiplies_four_times_as_much_for_its_gradients_as_for_its_sc
     ids=["another type", "weights without a gradient", "what looks back only"],
 )
 def test_what_no_shape_tells_is_not_known(loss):
-    assert _only(loss().sum())[2:] == (-1, -1, -1, -1)
+    assert _only(loss().sum())[2:] == (-1, -1, -1, -1, ())
 
 
 def test_what_does_the_same_stands_together_and_what_does_not_multiply_nowhere():
@@ -130,7 +130,7 @@ def test_a_pass_that_is_looked_at_tells_how_long_each_took_and_the_next_does_not
     assert (note["kind"], note["at_ns"], looks.is_open) == ("products", 7, False)
     assert cost_ns == 2 * product_looks.HOOKS_NS
     assert sorted(row[1] for row in note["rows"]) == [(64, 2), (64, 256)]
-    assert all(0 < longest == total for *_, longest, total in note["rows"])
+    assert all(0 < longest == total for *_, longest, total, _kernel in note["rows"])
 
 
 def test_gradients_are_the_same_to_the_last_bit():
@@ -159,7 +159,7 @@ def test_a_pass_that_fails_is_noted_without_times_and_leaves_no_hooks():
     looks.ended()
     loss.backward()
 
-    assert [row[-2:] for row in noted[0]["rows"]] == [[-1, -1]]
+    assert [row[-3:] for row in noted[0]["rows"]] == [[-1, -1, ()]]
     assert len(noted) == 1
 
 

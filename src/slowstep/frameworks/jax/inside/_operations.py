@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from slowstep.record.steps.traced_operations import ANY, MOST_OPERATIONS, Computed, Operations, TooMany, TraceSize
+from slowstep.record.steps.traced_operations import ANY, MOST_OPERATIONS, UNBOUNDED, Computed, Operations, TooMany, TraceSize
 
 # What stands for the operations within it, each of which runs once: by names of several versions.
 _CALLS: Final = frozenset(
@@ -49,6 +49,14 @@ _PUTS: Final = frozenset(("dynamic_update_slice", "scatter", "scatter-add", "sca
 # fmt: on
 # What a product of two elements takes is known of these.
 _KNOWN_TYPE: Final = "float32"
+
+
+def size_if_small(traced: Any) -> TraceSize:
+    """That of a closed jaxpr; of one that is too large only that it is there. Raises what JAX does."""
+    try:
+        return size_of(traced)
+    except TooMany:
+        return UNBOUNDED
 
 
 def size_of(traced: Any) -> TraceSize:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand, Watch
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
-from slowstep.frameworks.jax.inside._operations import size_of
+from slowstep.frameworks.jax.inside._operations import size_if_small
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.frameworks.jax.inside._smallest import Looking, Smallest
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
@@ -29,7 +29,7 @@ from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.traced_operations import MOST_TRACES, UNBOUNDED, TooMany, Traces, TraceSize
+from slowstep.record.steps.traced_operations import MOST_TRACES, UNBOUNDED, Traces, TraceSize
 from slowstep.record.timing.tracebacks import PACKAGE, hide_own_frames
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class JittedCalls:
             jaxpr = getattr(traced, "params", {}).get("jaxpr") if known.takes_gradients and number <= MOST_TRACES else None
             if jaxpr is not None and not known.is_measured(jaxpr):
                 # Of one too many only that is noted.
-                known.sizes.append(_size_of(jaxpr) if number < MOST_TRACES else UNBOUNDED)
+                known.sizes.append(size_if_small(jaxpr) if number < MOST_TRACES else UNBOUNDED)
             if known.trained is not None or known.is_told():
                 known.note_sizes(self._recorder)
         except Exception as error:  # the border: counted, and never raised into the training
@@ -329,13 +329,6 @@ class JittedCalls:
 
 def _as_it_is(size: TraceSize) -> TraceSize:
     return size
-
-
-def _size_of(traced: Any) -> TraceSize:
-    try:
-        return size_of(traced)
-    except TooMany:
-        return UNBOUNDED
 
 
 def _forgotten_with(operation: Any, known: dict[int, Any]) -> weakref.ref[Any]:
