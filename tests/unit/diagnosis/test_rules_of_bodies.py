@@ -414,7 +414,7 @@ ROLL: Function = (SCRIPT, "Agent.evaluate", 50)
 
 def _by_places(times: int, ms: float) -> Measurements:
     """27 of 33 ms of a body are a recurrent layer's, or so many, which is called so often."""
-    note = body((ROLL, 27.5, 0.3, [[1, ms]]), (LSTM, ms, ms, []), *USUAL)
+    note = body((ROLL, 27.5, 0.3, [[1, ms]]), (MODULE, ms, 0, [[2, ms]]), (LSTM, ms, ms, []), *USUAL)
     rows = [{**row, "calls": row["calls"] * times if row["function"] == LSTM[1] else row["calls"]} for row in note["functions"]]
     return in_bodies({**note, "functions": rows})
 
@@ -427,3 +427,4 @@ def test_a_recurrent_layer_that_is_called_place_by_place_is_not_called_healthy(t
     if is_open:
         assert verdict.state == "undetermined"
         assert (verdict.reason.values["layer"], verdict.reason.values["calls"]) == ("LSTM", 64)
+        assert verdict.reason.values["caller"].values == {"name": "Agent.evaluate", "place": "train.py:50"}

@@ -13,6 +13,7 @@ from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import enclosing, is_library, shown
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, untimed_shares
 from slowstep.analyses.python.often_lines import OFTEN
+from slowstep.analyses.python.timed_callers import TimedCallers
 from slowstep.frameworks._known import code, named
 from slowstep.frameworks._words import Code, Named
 from slowstep.record.writing import own_frames
@@ -47,7 +48,7 @@ def find_recurrence(timeline: Timeline, process: int, script: str | None) -> Rec
     most = max(often, key=lambda row: row["total_ns"], default=None)
     if most is None:
         return None
-    caller = _users_caller(most["number"], calls, edges)
+    caller = _users_caller(most["number"], TimedCallers(calls, edges))
     return Recurrence(
         layer=most["function"].rpartition(".")[0],
         calls=most["calls"] / bodies,
@@ -61,18 +62,13 @@ def _is_layer(file: str, function: str) -> bool:
     return bool(RECURRENT.search(file) and FORWARD.search(function))
 
 
-def _users_caller(number: int, calls: pl.DataFrame, edges: pl.DataFrame) -> Frame | None:
+def _users_caller(number: int, callers: TimedCallers) -> Frame | None:
     """The nearest function of the user's above, always by the caller with most time in it."""
-    frames = {
-        row["number"]: Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
-        for row in calls.iter_rows(named=True)
-    }
     met = {number}
-    while True:
-        above = edges.filter(pl.col("callee") == number, ~pl.col("caller").is_in(list(met))).sort("total_ns", descending=True)
-        if above.is_empty() or (frame := frames.get(above["caller"][0])) is None:
-            return None
-        if not is_library(frame) and not own_frames.is_own(frame.file):
-            return frame
-        number = above["caller"][0]
+    while above := [caller for caller in callers.of(number) if caller not in met]:
+        number = above[0]
         met.add(number)
+        frame = callers.frame(number)
+        if frame is None or not (is_library(frame) or own_frames.is_own(frame.file)):
+            return frame
+    return None

@@ -6,7 +6,6 @@ whether autograd's graph grows meanwhile.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import polars as pl
 from slowstep.analyses.python.calls import of_bodies
 from slowstep.analyses.python.functions import MODEL_FILE, enclosing, is_library
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, held_by_functions, untimed_shares
+from slowstep.analyses.python.timed_callers import TimedCallers
 from slowstep.frameworks._known import named
 from slowstep.frameworks._words import Named
 from slowstep.timeline.timeline import Frame, Timeline
@@ -75,7 +75,7 @@ class _Function:
 def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Function]:
     """The user's functions of which every call that was looked at is none of the model's."""
     rows = {(row["file"], row["function"], row["first_line"]): row for row in calls.iter_rows(named=True)}
-    callers = _Callers(calls, edges)
+    callers = TimedCallers(calls, edges)
     # Modules are a model's.
     held_ns = held_by_functions(calls, edges, lambda callee: _is_module(callee.file))
     sums = called.group_by("file", "function", "first_line", maintain_order=True).agg(pl.col("calls", *_COUNTS).sum())
@@ -86,7 +86,7 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
             continue
         gives_nothing = seen["nothing"] == seen["calls"]
         # What adds nothing to the graph and is called by a hook alone may as well be a part of that.
-        is_beneath = seen["inside"] == seen["calls"] and seen["nodes"] == 0 and callers.are_hooks(row["number"])
+        is_beneath = seen["inside"] == seen["calls"] and seen["nodes"] == 0 and _are_hooks(row["number"], callers)
         is_hook = gives_nothing and (seen["hooks"] == seen["calls"] or is_beneath)
         # With gradients on, and nothing in the graph: no part of what is trained. A frozen model is one too, but a module.
         is_outside = seen["inside"] == seen["nodes"] == 0 and seen["gradient"] == seen["calls"]
@@ -95,40 +95,26 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
             yield _Function(frame, is_hook, float(row["calls"] or 0), held.own + held.in_libraries)
 
 
-class _Callers:
-    """Who called whom in timed bodies."""
-
-    def __init__(self, calls: pl.DataFrame, edges: pl.DataFrame) -> None:
-        self._frames = {
-            row["number"]: Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
-            for row in calls.iter_rows(named=True)
-        }
-        self._of: defaultdict[int, set[int]] = defaultdict(set)
-        for caller, callee in edges.select("caller", "callee").iter_rows():
-            self._of[callee].add(caller)
-
-    def are_hooks(self, number: int) -> bool:
-        """Whether all that call it are functions of the user's that modules call, and not as their forward, or such that these call."""
-        seen: set[int] = set()
-        waiting = [number]
-        while waiting:
-            callee = waiting.pop()
-            callers = self._of[callee] - {callee}
-            if not callers:
-                # It was called by what had begun before.
+def _are_hooks(number: int, callers: TimedCallers) -> bool:
+    """Whether all that call a function are the user's functions that modules call, and not as their forward, or such that these call."""
+    seen, waiting = {number}, [number]
+    while waiting:
+        above = callers.of(waiting.pop())
+        if not above:
+            return False
+        for caller in set(above) - seen:
+            frame = callers.frame(caller)
+            if frame is None or is_library(frame) or FORWARD.search(frame.function):
                 return False
-            new, seen = callers - seen, seen | callers
-            for caller in new:
-                frame = self._frames.get(caller)
-                if frame is None or is_library(frame) or FORWARD.search(frame.function):
-                    return False
-                if not self._is_called_by_modules(caller):
-                    waiting.append(caller)
-        return True
+            seen.add(caller)
+            if not _is_called_by_modules(caller, callers):
+                waiting.append(caller)
+    return True
 
-    def _is_called_by_modules(self, number: int) -> bool:
-        frames = [self._frames.get(caller) for caller in self._of[number]]
-        return bool(frames) and all(frame is not None and _is_module(frame.file) for frame in frames)
+
+def _is_called_by_modules(number: int, callers: TimedCallers) -> bool:
+    frames = [callers.frame(caller) for caller in callers.of(number)]
+    return bool(frames) and all(frame is not None and _is_module(frame.file) for frame in frames)
 
 
 _COUNTS = ("hooks", "inside", "gradient", "nothing", "nodes")
