@@ -104,13 +104,16 @@ class Walked:
     @property
     def health(self) -> dict[str, int]:
         """What was counted as lost or doubtful."""
-        lines = [json.loads(line) for path in self.folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] != "late-stacks"}
+        return {line["name"]: line["count"] for line in self._lost()}
 
     @property
-    def faults(self) -> dict[str, int]:
-        """The same without what a busy machine causes."""
-        return {name: count for name, count in self.health.items() if name != "unsettled-block"}
+    def faults(self) -> dict[str, str]:
+        """What is to be done about each, without what a busy machine causes: of a fault of ours this names the error and its place."""
+        return {line["name"]: line["remedy"] for line in self._lost() if line["name"] != "unsettled-block"}
+
+    def _lost(self) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for path in self.folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+        return [line for line in lines if line["kind"] == "health" and line["name"] != "late-stacks"]
 
     def step_ns(self, arm: int) -> float:
         """The mean of an arm's counted steps."""

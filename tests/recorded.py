@@ -93,9 +93,9 @@ class Process:
         return counts
 
     @property
-    def faults(self) -> dict[str, int]:
-        """The same without what a busy machine causes."""
-        return {name: count for name, count in self.health.items() if name != "late-stacks"}
+    def faults(self) -> dict[str, str]:
+        """What is to be done about each, without what a busy machine causes: of a fault of ours this names the error and its place."""
+        return {note["name"]: note["remedy"] for note in self.noted("health") if note["name"] != "late-stacks"}
 
 
 def processes(folder: str | Path) -> list[Process]:

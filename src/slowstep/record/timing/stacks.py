@@ -167,7 +167,8 @@ class Sampler:
     def take(self, planned_ns: int) -> None:
         """One round: a stack of every watched thread that still runs."""
         at_ns = time.monotonic_ns()
-        watched = list(self._watched.items())
+        # A copy first: threads come in while a list of pairs is made, see ThreadWatch.
+        watched = list(self._watched.copy().items())
         self._rounds += 1
         looks = self._rounds % _ROUNDS_PER_LOOK == 1
         stacks = look_at([ident for ident, _ in watched], self._table.places)

@@ -86,10 +86,11 @@ class ThreadWatch:
 
     def _threads(self) -> list[tuple[int, int, str]]:
         """Native id, ident and name of each. Not threading.enumerate(): it allocates under a lock that finalizers may wait for."""
-        known = list(getattr(threading, "_active", {}).items())
+        # A copy is made in one piece; a list of pairs is not: each may set off the garbage collector, and that other threads.
+        known = getattr(threading, "_active", {}).copy()
         return [
             (thread.native_id, ident, thread.name)
-            for ident, thread in known
+            for ident, thread in known.items()
             if thread.native_id is not None and ident not in self._updaters and not thread.name.startswith(_OWN)
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -121,3 +122,22 @@ def test_a_thread_that_has_ended_meanwhile_is_no_fault(monkeypatch):
     taken.look_twice()
 
     assert taken.marks == []
+
+
+def test_threads_may_begin_while_they_are_looked_for(monkeypatch):
+    known = dict.fromkeys(range(50), threading.current_thread())
+    monkeypatch.setattr(threading, "_active", known)
+    before = gc.get_threshold()
+
+    def begin(phase: str, info: dict[str, int]) -> None:
+        known[len(known)] = threading.current_thread()
+
+    gc.callbacks.append(begin)
+    gc.set_threshold(3, 1, 1)
+    try:
+        Taken().threads.look(time.monotonic_ns())
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(begin)
+
+    assert len(known) > 50

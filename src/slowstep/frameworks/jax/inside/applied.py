@@ -108,7 +108,7 @@ def _install_in(package: str, recorder: Recorder) -> Undo:
         applied.returned(result, began_ns, now())
         return result
 
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if (name == package or name.startswith(package + ".")) and vars(module).get(_NAME) is original:
             undos.append(replace(module, _NAME, apply_updates))
     return all_of(undos)

@@ -64,7 +64,7 @@ _LED_THROUGH = "slowstep.frameworks.torch.inside.module"
 def leave_ours_alone(recorder: Recorder) -> Undo:
     """Mark our code, which bears it with no effect on anybody else's. Raises Unfit where this version of torch has no such mark."""
     skip = find(sys.modules[_FRAMES], "skip_code")
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name.startswith(_OURS) and name != _LED_THROUGH:
             for code in _codes(module):
                 skip(code)

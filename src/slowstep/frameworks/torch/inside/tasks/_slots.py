@@ -52,7 +52,7 @@ def _walk(owner: Any, depth: int, seen: set[int]) -> Iterator[Slot]:
     """The callables in an object's own attributes. Not `dir`: properties compute, and may raise anything."""
     if depth > _DEEPEST:
         return
-    for attribute, value in list(getattr(owner, "__dict__", {}).items()):
+    for attribute, value in dict(getattr(owner, "__dict__", {})).items():
         if id(value) in seen:
             continue
         if _is_step(value):
