@@ -18,10 +18,11 @@ TORCH = {"framework": "torch"}
 UNKNOWN = {"framework": None}
 
 
-def training(words: str, *, updates: str = "", loader: dict[str, Any] | None = None) -> Any:
+def training(words: str, *, updates: str = "", computes: str = "", loader: dict[str, Any] | None = None) -> Any:
     facts = replace(measurements().trainer.facts, framework=updates or words)
     fed = {"input": {"loader": loader}} if loader else {}
-    return measurements(words=all_words()[words], workers=None if loader is None else 0, trainer={"facts": facts}, **fed)
+    own = all_words()[words].computed_by(all_words().get(computes))
+    return measurements(words=own, workers=None if loader is None else 0, trainer={"facts": facts}, **fed)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,10 @@ def training(words: str, *, updates: str = "", loader: dict[str, Any] | None = N
         ("callbacks-off", ("keras", {}), True),
         ("callbacks-off", ("lightning", {"updates": "torch"}), True),
         ("callbacks-off", ("torch", {}), False),
+        ("callbacks-off", ("keras", {"computes": "jax"}), True),
+        ("steps-per-execution=16", ("keras", {"computes": "tensorflow"}), True),
+        ("steps-per-execution=16", ("keras", {"computes": "jax"}), False),
+        ("run-eagerly-off", ("keras", {"computes": "torch"}), False),
         ("mock-loader", ("keras", {"updates": "tensorflow"}), True),
         ("mock-loader", ("tensorflow", {}), False),
         ("parallel-calls", ("keras", {"updates": "tensorflow"}), True),

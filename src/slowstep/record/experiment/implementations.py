@@ -58,8 +58,9 @@ def _looked_at(name: str) -> Lever | DiscoveryError | None:
         return error.with_traceback(None)
 
 
-def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
-    """Whether a lever's change can be made where the frameworks called so train, and a loader of `loads` feeds them (None: no loader).
+def can_be_made(name: str, trains: Iterable[str], loads: str | None, *, computes: str | None = None) -> bool:
+    """Whether a lever's change can be made where the frameworks called so train, on one that `computes` for them where they do not
+    themselves, and a loader of `loads` feeds them (None: no loader).
 
     What `prepared` will find, told before the training runs; of a lever's files only those that may be it are imported.
     """
@@ -70,7 +71,7 @@ def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
         return True
     feeding = made.get(loads) if loads else None
     return (
-        any(framework in made for framework in trains)
+        any(framework in made and made[framework].computes_with in (None, computes) for framework in trains)
         or (lever is not None and lever.prepare is not None)
         or (feeding is not None and feeding.acts_on_loader)
     )

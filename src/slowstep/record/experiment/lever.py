@@ -133,12 +133,15 @@ class Lever:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
-    """How a framework makes a lever's change. `acts_on_loader`: also where its loader feeds another framework's training."""
+    """How a framework makes a lever's change. `acts_on_loader`: also where its loader feeds another framework's training; `computes_with`:
+    of one that trains on others, only where this one computes for it.
+    """
 
     lever: Lever
     prepare: Prepare
     build: Build | None = None
     acts_on_loader: bool = False
+    computes_with: str | None = None
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._batch_sizes import CountedSizes
 from slowstep.frameworks.keras.inside._epochs import epochs_of
-from slowstep.frameworks.keras.inside._framework import FRAMEWORK
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
 from slowstep.frameworks.keras.inside._train_functions import begun, model_in_fit, replicas_of, traced_model
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
@@ -175,4 +175,4 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return JoinedSize(training, model, size)
 
 
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, computes_with=TENSORFLOW)

@@ -26,7 +26,7 @@ import sys
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
-from slowstep.frameworks.keras.inside._framework import JAX, backend_name
+from slowstep.frameworks.keras.inside._framework import JAX, TENSORFLOW, backend_name
 from slowstep.frameworks.keras.inside._train_functions import begun, running_model, traced_model
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -69,4 +69,6 @@ def _is_compiled(model: Any) -> bool:
     return model is not None and bool(model.jit_compile) and not model.run_eagerly
 
 
-IMPLEMENTATION = Implementation(lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)
+IMPLEMENTATION = Implementation(
+    lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+)

@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
+from slowstep.frameworks.keras.inside._framework import TENSORFLOW
 from slowstep.frameworks.keras.inside._train_functions import (
     SETTLING,
     TrainFunction,
@@ -114,4 +115,6 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return begun(kind(training, model, float_layers(model)))
 
 
-IMPLEMENTATION = Implementation(lever=Lever(name="mixed-precision", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)
+IMPLEMENTATION = Implementation(
+    lever=Lever(name="mixed-precision", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+)

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from slowstep.frameworks.keras.inside._framework import TENSORFLOW
 from slowstep.frameworks.keras.inside._train_functions import SETTLING, TrainFunction, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import EAGER_RUN, RUNS_EAGERLY, runs_functions_eagerly
 from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
@@ -55,4 +56,6 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return begun(TrainFunction(training, model, {"run_eagerly": False}, settling=SETTLING, traced=_traced))
 
 
-IMPLEMENTATION = Implementation(lever=Lever(name="run-eagerly-off", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare)
+IMPLEMENTATION = Implementation(
+    lever=Lever(name="run-eagerly-off", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+)

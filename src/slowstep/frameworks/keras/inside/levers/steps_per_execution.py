@@ -26,7 +26,7 @@ import sys
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._epochs import epochs_of
-from slowstep.frameworks.keras.inside._framework import FRAMEWORK
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
 from slowstep.frameworks.keras.inside._train_functions import begun, having, traced_model
 from slowstep.levers._count import count_of
@@ -75,4 +75,4 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
 
 
 LEVER = Lever(name="steps-per-execution", takes="N", long_steps="perhaps", read=read_steps)
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, computes_with=TENSORFLOW)
