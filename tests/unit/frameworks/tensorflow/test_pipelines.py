@@ -261,3 +261,17 @@ def test_whoever_makes_the_elements_in_python_is_named():
     assert rows["python"][0][0].endswith("Rows.__getitem__")
     assert [place[0] for place in stages_of(nested)[0]["python"]] == ["asleep"]
     assert "arrays" in [stage.get("reads") for stage in stages_of(arrays)]
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        pytest.param(tf.function(parsed), id="in a function"),
+        pytest.param(lambda number: tf.cond(number > 1, lambda: parsed(number)[0], lambda: tf.zeros((4,))), id="in a branch"),
+        pytest.param(lambda number: tf.map_fn(parsed, number[None], (tf.float32, tf.float32)), id="in a loop"),
+    ],
+)
+def test_what_a_stage_calls_in_python_is_found_wherever_it_is_called(called):
+    (stage, _) = stages_of(tf.data.Dataset.range(3).map(called))
+
+    assert [place[0] for place in stage["python"]] == ["asleep"]

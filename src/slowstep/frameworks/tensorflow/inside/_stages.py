@@ -11,7 +11,7 @@ from slowstep.record.attributes import called_in, code_of, held_by, innermost, q
 
 _MOST_STAGES: Final = 64
 _MOST_OPERATIONS: Final = 4000
-_DEEPEST: Final = 6
+_MOST_FUNCTIONS: Final = 100
 _INPUTS: Final = (
     "_input_dataset",
     "_dataset",
@@ -85,7 +85,7 @@ def functions_of(dataset: Any) -> dict[str, Any]:
         generator = _generator_of(function)
         place, reads = _users_place(generator)
         return {"generator": True, "function": place, "python": [] if place is None else [place], "reads": reads}
-    called = _called_in_python(getattr(held_by(wrapper, "_function"), "graph", None), _DEEPEST)
+    called = _called_in_python(getattr(held_by(wrapper, "_function"), "graph", None))
     given = _place_of(function)
     of = {"reads": ARRAYS} if given is not None and _ADAPTERS in given[1].replace("\\", "/") else {}
     return {**of, "function": given, "python": [place for each in called if (place := _place_in(each, given)) is not None]}
@@ -150,23 +150,28 @@ def _place_in(function: Any, given: WrittenPlace | None) -> WrittenPlace | None:
     return given if place is not None and _REWRITTEN in place[1] else place
 
 
-def _called_in_python(graph: Any, deepest: int) -> list[Any]:
-    """The functions that `py_function` and `numpy_function` call in a graph, and in those of the data sets that are made in it."""
-    if graph is None or not deepest:
-        return []
+def _called_in_python(graph: Any) -> list[Any]:
+    """The functions that `py_function` and `numpy_function` call in a graph, and in those that its operations call: of data sets that are
+    made in it, functions, branches and loops.
+    """
     found: list[Any] = []
-    for operation in graph.get_operations()[:_MOST_OPERATIONS]:
-        if operation.type in _PYTHON:
-            found.append(_registered(operation.get_attr("token").decode()))
-        elif operation.type.rstrip("V234").endswith("Dataset"):
-            found += _called_in_python(_inner_graph(graph, operation), deepest - 1)
+    waiting, met = [graph], set[str]()
+    while waiting and len(met) < _MOST_FUNCTIONS:
+        each = waiting.pop(0)
+        for operation in [] if each is None else each.get_operations()[:_MOST_OPERATIONS]:
+            if operation.type in _PYTHON:
+                found.append(_registered(operation.get_attr("token").decode()))
+            names = dict.fromkeys(name for name in _functions_called(operation) if name not in met)
+            met.update(names)
+            waiting += [getattr(each._get_function(name), "graph", None) for name in names]
     return found
 
 
-def _inner_graph(graph: Any, operation: Any) -> Any:
-    if "f" not in operation.node_def.attr:
-        return None
-    return getattr(graph._get_function(operation.get_attr("f").name), "graph", None)
+def _functions_called(operation: Any) -> Iterator[str]:
+    """The names of those that an operation is given, whatever it calls them: `f`, `then_branch`, `body`, `branches`."""
+    for value in operation.node_def.attr.values():
+        for function in [value.func] if value.HasField("func") else value.list.func:
+            yield function.name
 
 
 def _registered(token: str) -> Any:
