@@ -87,8 +87,11 @@ def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
         why, remedy = elsewhere[0], "" if _failed_itself(run) else elsewhere[1]
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
     called = f"no process that {plain().title} was imported in called a loader, backward or an optimizer."
-    auto = "" if _failed_itself(run) else _AUTO
-    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, auto)))
+    # Libraries of one framework's import others beside it: which of them trains is not known.
+    also = _first_imported(run.told or ())
+    unseen, profile = ("", "") if also is None else (f"The command imported {also.title} too, and {also.unseen}.", _profile(also))
+    advice = () if _failed_itself(run) else (_AUTO, profile and f"{profile}.")
+    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", unseen, ending, not_yet, *advice)))
 
 
 def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:

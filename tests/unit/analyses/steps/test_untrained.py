@@ -207,7 +207,8 @@ def without_files(folder: Path, *, told: list[str] | None, code: int = 0) -> str
         (["old_python"], ["older than 3.11"], ["slowstep.auto"]),
         ([], ["no Python process", "slowstep.auto"], ["never imported"]),
         (["python", "torch"], ["slowstep.auto"], ["never", "records PyTorch"]),
-        (["python", "torch", "tensorflow", "jax"], ["slowstep.auto"], ["never", "JAX"]),
+        (["python", "torch", "jax"], ["slowstep.auto", "JAX too", "jax.profiler"], ["never"]),
+        (["python", "torch", "tensorflow", "keras"], ["slowstep.auto", "Keras too"], ["never"]),
         (None, ["slowstep.auto"], ["never", "records PyTorch"]),
     ],
 )
