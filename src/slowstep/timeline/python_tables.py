@@ -136,6 +136,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("nothing", pl.Int64, "of them those that returned nothing"),
             column("nodes", pl.Int64, "nodes that they added to autograd's graph"),
             column("of_nodes", pl.Int64, "nodes that were added to it meanwhile in all"),
+            column("early", pl.Int64, "of them those that began before any was added", nullable=True),
         ),
     ),
     Table(

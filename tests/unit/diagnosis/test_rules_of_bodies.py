@@ -311,6 +311,76 @@ def test_what_runs_between_backward_and_update_makes_no_input(functions, before)
     assert found.gain.predicted is None
 
 
+TOKENIZER: Function = ("/usr/lib/python3.11/site-packages/transformers/tokenization.py", "Tokenizer.__call__", 2800)
+METRIC: Function = ("/usr/lib/python3.11/site-packages/sklearn/metrics/_classification.py", "f1_score", 1000)
+TENSOR: Function = ("/usr/lib/python3.11/site-packages/torch/autograd/__init__.py", "backward", 240)
+
+
+def looked_at(function: Function, **counts: int) -> Note:
+    """What the calls of a library's function were, in one body."""
+    file, name, first = function
+    usual = {"calls": 1, "hooks": 0, "inside": 0, "gradient": 1, "nothing": 0, "nodes": 0, "of_nodes": 40, "early": 0}
+    function_of = {"file": file, "function": name, "first_line": first}
+    return {"kind": "lines", "of": "body", "complete": True, "lines": [], "functions": [function_of | usual | counts]}
+
+
+def test_what_a_library_makes_of_a_batch_before_the_model_begins_is_input():
+    m = in_bodies(body((TOKENIZER, 18, 2, []), *USUAL), looked_at(TOKENIZER, early=1), workers=1)
+
+    found = finding(HOOK, m)
+    verdict = diagnose(m).verdict
+    assert (found.stage, found.claims, values(found)["function"]) == ("preprocess", (BODY,), "Tokenizer.__call__")
+    assert found.share == pytest.approx(0.5 * m.ledger.share_of(BODY), rel=0.01)
+    assert (verdict.state, verdict.stage) == ("bottleneck", "preprocess")
+    assert 1 < found.gain.low < found.gain.predicted <= 1 / (1 - found.share) * 1.001
+
+
+def test_what_a_library_computes_behind_the_models_begin_is_output():
+    found = finding(HOOK, in_bodies(body((METRIC, 18, 2, []), *USUAL), looked_at(METRIC)))
+
+    assert (found.stage, found.gain.predicted) == ("output", None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [
+        ([(TOKENIZER, 18, 2, [])], {"nodes": 1}),
+        ([(TOKENIZER, 18, 2, [])], {"inside": 1}),
+        ([(TOKENIZER, 18, 2, [])], {"gradient": 0}),
+        ([(TOKENIZER, 18, 2, [[1, 16]]), (MODULE, 16, 16, [])], {"early": 1}),
+        ([(TOKENIZER, 18, 2, [[1, 16]]), (TENSOR, 16, 16, [])], {}),
+        ([(("/usr/lib/python3.11/queue.py", "Queue.get", 154), 18, 2, [])], {}),
+    ],
+    ids=["a loss", "in a module", "without gradients", "it calls a model", "it calls backward", "it waits for a thread"],
+)
+def test_what_a_library_does_of_the_steps_own_work_is_not_beside_it(rows, counts):
+    m = in_bodies(body(*rows, *USUAL), looked_at(rows[0][0], **counts))
+
+    assert answer_of(HOOK, m) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "stage"),
+    [
+        ({"early": 9}, "preprocess"),
+        ({"early": 9, "gradient": 0}, "preprocess"),
+        ({"early": 8}, "compute"),
+        ({"early": 9, "nothing": 9}, "compute"),
+    ],
+    ids=["with gradients", "without", "now and then", "it gives nothing"],
+)
+def test_a_function_of_the_users_that_gives_something_before_the_model_begins_makes_input(counts, stage):
+    assert finding(HOOK, in_bodies(TIMED, called(**counts))).stage == stage
+
+
+def test_where_workers_find_no_cores_what_input_gains_in_them_is_unknown():
+    m = in_bodies(TIMED, called(early=9), workers=0, cores=2.0, machine={"threads": 2, "tree_cores": 2.0})
+
+    found = finding(HOOK, m)
+    assert (found.stage, found.gain.predicted) == ("preprocess", None)
+    assert found.gain.headroom == pytest.approx(1 / (1 - found.share), rel=0.01)
+
+
 def test_what_a_function_beside_the_model_has_modules_do_is_the_models():
     """A frozen model whose features a function asks for: all but its own line is spent in modules."""
     module: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1700)

@@ -10,6 +10,7 @@ from slowstep.record.framework import Framework
 
 # Deeper than any training calls its model.
 _DEEPEST: Final = 500
+_COUNTED: Final = ("calls", "hooks", "inside", "gradient", "nothing", "early", "nodes")
 
 
 class CallCounter:
@@ -31,7 +32,7 @@ class CallCounter:
         while self._open:
             begun, first_node, has_gradient = self._open.pop()
             if begun is frame:
-                self._count(frame, self._node() - first_node, has_gradient, returned)
+                self._count(frame, self._node() - first_node, has_gradient, returned, is_early=first_node == self._first_node)
                 return
 
     def leave(self) -> None:
@@ -40,8 +41,8 @@ class CallCounter:
 
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
-        (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); the `nodes` they added to the graph of gradients,
-        and how many were added meanwhile in all (`of_nodes`).
+        (`inside`), with gradients on (`gradient`), that returned nothing (`nothing`), and that began before anything had added to the graph
+        of gradients (`early`); the `nodes` they added to it, and how many were added meanwhile in all (`of_nodes`).
         """
         added = self._node() - self._first_node
         return [
@@ -52,17 +53,18 @@ class CallCounter:
     def _node(self) -> int:
         return 0 if self._next_node is None else self._next_node()
 
-    def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any) -> None:
+    def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any, *, is_early: bool) -> None:
         callers, model_files = _callers(frame), self._framework.model_files
         is_backward = any(file.endswith(self._framework.backward_files) for file in callers)
         if self._next_node is None or is_backward or self._is_updates(callers, has_gradient):
             return
-        counts = self._found.setdefault(frame.f_code, dict.fromkeys(("calls", "hooks", "inside", "gradient", "nothing", "nodes"), 0))
+        counts = self._found.setdefault(frame.f_code, dict.fromkeys(_COUNTED, 0))
         counts["calls"] += 1
         counts["hooks"] += bool(callers) and callers[0].endswith(model_files) and frame.f_code.co_name != "forward"
         counts["inside"] += any(file.endswith(model_files) for file in callers)
         counts["gradient"] += has_gradient
         counts["nothing"] += returned is None
+        counts["early"] += is_early
         counts["nodes"] += nodes
 
     def _is_updates(self, callers: list[str], has_gradient: bool) -> bool:

@@ -6,6 +6,8 @@ microsecond a line, so it is done in one or two stretches, for functions that ho
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import opcode
 import os
 import sys
@@ -33,6 +35,9 @@ _SHORT_LINES: Final = 100
 # What runs beside it for a moment makes a line take longer, never shorter.
 _COUNTED_ALIKE: Final = 5
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+# As `inspect` calls it CO_GENERATOR, which is not imported for that.
+_GENERATOR: Final = 0x20
+_DECORATING: Final = (contextlib.__file__, functools.__file__)
 # An operation of tensors is one of these; those of numbers count too, so that there may be fewer of tensors, never more.
 _OPERATIONS: Final = ("CALL", "CALL_KW", "CALL_FUNCTION_EX", "COMPARE_OP", "STORE_SUBSCR", "STORE_SLICE", "UNARY_NEGATIVE", "UNARY_INVERT")
 _OPCODES: Final = frozenset(code for code, name in enumerate(opcode.opname) if name in _OPERATIONS or name.startswith("BINARY_"))
@@ -71,12 +76,15 @@ class LineCounts:
         most = max(MOST_LINES, min(int(wall_s / stretches * 1e6 / LINE_EACH_US), MOST_OF_LONG)) if self._is_call else MOST_LINES
         rest_s = wall_s - _backward_s(entries, self._framework)
         codes, frame = worthwhile(entries, rest_s, self._framework), None
+        libraries: set[CodeType] = set()
+        if self._of == "body":
+            libraries = called_in_libraries(entries, rest_s, self._framework, by_loop=_is_users_loop(sys._getframe(1), self._framework))
         if not self._is_call and wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
             # The rest was spent in functions that had begun before: the training loop itself.
             frame = users_frame(sys._getframe(1))
         self._counter = None
-        if sys.gettrace() is None and (codes or frame is not None):
-            self._counter = _Counter(codes, frame, self._is_making, most, self._framework)
+        if sys.gettrace() is None and (codes or libraries or frame is not None):
+            self._counter = _Counter(codes, frame, self._is_making, most, self._framework, libraries)
             self._counter.start()
 
     def end(self, *, keep: bool = True) -> None:
@@ -92,10 +100,18 @@ class LineCounts:
 
 
 class _Counter:
+    """Lines and calls of functions with these `codes`, lines of a `frame` that runs already, and calls alone of those of `libraries`."""
+
     def __init__(
-        self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int, framework: Framework
+        self,
+        codes: set[CodeType],
+        frame: FrameType | None,
+        is_making: Callable[[], bool],
+        most: int,
+        framework: Framework,
+        libraries: set[CodeType] | frozenset[CodeType] = frozenset(),
     ) -> None:
-        self._codes, self._frame, self._is_making = codes, frame, is_making
+        self._codes, self._libraries, self._frame, self._is_making = codes, libraries, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
         self._called = CallCounter(framework)
         self._left = most
@@ -117,7 +133,8 @@ class _Counter:
         self._called.leave()
 
     def _build(self) -> Callable[[FrameType, str, Any], Any]:
-        codes, found, calls, clock, is_making = self._codes, self._found, self._called, time.monotonic_ns, self._is_making
+        codes, libraries, found, calls = self._codes, self._libraries, self._found, self._called
+        clock, is_making = time.monotonic_ns, self._is_making
         # The line that runs now, and since when.
         current: list[Any] = [None, 0]
 
@@ -141,10 +158,19 @@ class _Counter:
                 calls.end(frame, argument)
             return local
 
+        def local_call(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "return":
+                calls.end(frame, argument)
+            return local_call
+
         def called(frame: FrameType, event: str, _: Any) -> Any:
-            if frame.f_code not in codes or is_making():
+            is_librarys = frame.f_code in libraries
+            if not (is_librarys or frame.f_code in codes) or is_making():
                 return None
             calls.begin(frame)
+            if is_librarys:
+                frame.f_trace_lines = False
+                return local_call
             return local
 
         self._local = local
@@ -199,6 +225,47 @@ def worthwhile(entries: list[Any], rest_s: float, framework: Framework) -> set[C
     """
     users = [entry for entry in entries if isinstance(entry.code, CodeType) and is_users(entry.code.co_filename)]
     return {entry.code for entry in users if entry.inlinetime + _in_libraries_s(entry, framework) >= WORTH_SHARE * rest_s}
+
+
+def called_in_libraries(entries: list[Any], rest_s: float, framework: Framework, *, by_loop: bool) -> set[CodeType]:
+    """The functions of libraries beside the framework that hold time and that the user's call: functions that are among the entries, and
+    `by_loop` what had begun before, which is the user's.
+    """
+    called_s: dict[CodeType, float] = {}
+    of_users: set[CodeType] = set()
+    for entry in entries:
+        for call in entry.calls or ():
+            if isinstance(call.code, CodeType):
+                called_s[call.code] = called_s.get(call.code, 0.0) + call.totaltime
+                if _is_users_code(entry.code):
+                    of_users.add(call.code)
+    libraries = (entry for entry in entries if isinstance(entry.code, CodeType) and _is_librarys(entry.code.co_filename, framework))
+    found = (entry for entry in libraries if entry.totaltime >= WORTH_SHARE * rest_s)
+    return {
+        entry.code
+        for entry in found
+        if entry.code in of_users or (by_loop and entry.totaltime - called_s.get(entry.code, 0.0) >= WORTH_SHARE * rest_s)
+    }
+
+
+def _is_users_code(code: Any) -> bool:
+    return isinstance(code, CodeType) and is_users(code.co_filename)
+
+
+def _is_librarys(file: str, framework: Framework) -> bool:
+    """Whether it is a library's that is not the framework's, nor what stands between a caller and a function that is decorated."""
+    is_other = is_users(file) or file.startswith(("<", PACKAGE)) or framework.owns(file)
+    return not (is_other or file.startswith(_DECORATING))
+
+
+def _is_users_loop(frame: FrameType | None, framework: Framework) -> bool:
+    """Whether the innermost function around what has called us is the user's, without generators, which feed it, and the framework's."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not (file.startswith(PACKAGE) or framework.owns(file) or frame.f_code.co_flags & _GENERATOR):
+            return is_users(file)
+        frame = frame.f_back
+    return False
 
 
 def _in_libraries_s(entry: Any, framework: Framework) -> float:

@@ -131,7 +131,8 @@ def _builtins_fit(note: NoteLine) -> bool:
 def _lines_fit(note: NoteLine) -> bool:
     rows: Any = note.get("lines")
     fits = _rows_fit(rows, ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
-    return fits and all(row.get("operations") is None or is_of(row["operations"], int) for row in rows)
+    early = all(entry.get("early") is None or is_of(entry["early"], int) for entry in note.get("functions", ())) if fits else False
+    return early and all(row.get("operations") is None or is_of(row["operations"], int) for row in rows)
 
 
 def _gap_lines_fit(note: NoteLine) -> bool:

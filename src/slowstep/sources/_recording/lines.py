@@ -175,7 +175,8 @@ def _lines(process: int, notes: NoteLines) -> pl.DataFrame:
 
 def _called(process: int, notes: NoteLines) -> pl.DataFrame:
     keys = tuple(TABLE["called"].schema)[2:]
-    rows = [(process, _kind(note), *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
+    # Older ones do not say which calls were early.
+    rows = [(process, _kind(note), *map(entry.get, keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
     return TABLE["called"].of(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from slowstep.record.recorder import now
 from slowstep.record.steps.step_calls import FIRST, StepCalls
 from slowstep.record.timing import line_counts
 from slowstep.record.timing.call_times import CallTimes, slowdown
-from slowstep.record.timing.line_counts import LineCounts
+from slowstep.record.timing.line_counts import LineCounts, called_in_libraries
 from slowstep.record.timing.turns import UpdateTurn, turn_of
 from slowstep.record.writing.format import MODES
 from slowstep.record.writing.threads import PerThread
@@ -590,3 +591,37 @@ def test_of_a_long_call_more_lines_are_counted_in_proportion(is_call: bool, wall
 def many_lines() -> None:
     for _ in range(100_000):
         pass
+
+
+class OtherFramework(Framework):
+    """One whose functions are those of `json`."""
+
+    def owns(self, file: str) -> bool:
+        return file == json.__file__
+
+
+@pytest.mark.parametrize(
+    ("calls_it", "by_loop", "framework", "found"),
+    [
+        (loop_over_pixels, False, NO_FRAMEWORK, True),
+        (json.dumps, False, NO_FRAMEWORK, False),
+        (None, True, NO_FRAMEWORK, True),
+        (None, False, NO_FRAMEWORK, False),
+        (loop_over_pixels, False, OtherFramework(), False),
+    ],
+    ids=["the user's function", "a library's", "the user's loop", "a library's loop", "the framework's own"],
+)
+def test_of_libraries_the_functions_are_looked_at_that_the_user_calls(
+    calls_it: Any, by_loop: bool, framework: Framework, found: bool
+) -> None:
+    called = SimpleNamespace(code=json.loads.__code__, totaltime=0.4)
+    library = SimpleNamespace(code=json.loads.__code__, totaltime=0.4, inlinetime=0.1, calls=None)
+    caller = [] if calls_it is None else [SimpleNamespace(code=calls_it.__code__, totaltime=0.5, inlinetime=0.1, calls=[called])]
+
+    assert called_in_libraries([library, *caller], 1.0, framework, by_loop=by_loop) == ({json.loads.__code__} if found else set())
+
+
+def test_a_function_that_takes_little_is_not_looked_at() -> None:
+    library = SimpleNamespace(code=json.loads.__code__, totaltime=0.04, inlinetime=0.01, calls=None)
+
+    assert called_in_libraries([library], 1.0, NO_FRAMEWORK, by_loop=True) == set()

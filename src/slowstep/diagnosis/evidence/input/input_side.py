@@ -161,6 +161,14 @@ def side_of_loop(m: Measurements, made: LoopInput) -> InputSide | Reason:
     )
 
 
+def side_of_body(m: Measurements, held_ns: Floats) -> InputSide | Reason:
+    """The same of input that the training thread makes of batches which it has received, beside what the loader's workers do for them."""
+    held, demand = float(held_ns.mean()), m.input.demand
+    with_workers = m.input.loader is not None and m.input.loader.num_workers > 0
+    wall, cpu = (demand.wall_ns or 0.0, demand.cpu_ns or 0.0) if with_workers else (0.0, 0.0)
+    return _side_of_own(m, held_ns, np.zeros_like(held_ns), wall_ns=held + wall, cpu_ns=held + cpu, trainer_ns=held)
+
+
 def side_of_counted(m: Measurements) -> InputSide | Reason:
     """The same of a framework that makes its batches between its updates, and only counts how long; what of it is CPU time is unknown."""
     waited = m.ledger.of("preprocess", PartKind.INPUT_WAIT)

@@ -5,15 +5,18 @@ It is a hook that watches the model, or what makes its input.
 What it sees:
     Calls in the step's body are timed in a few steps, and in one or two of them it is looked at what the functions with most time do. One
     is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks; or by such hooks alone, returns
-    nothing and adds nothing to autograd's graph. Or it is called outside of all
-    modules, with gradients on, and adds nothing to autograd's graph: it computes on what nobody trains, as a transform of the input
-    does. It holds at least 3 % of the window. Lightning's `on_after_batch_transfer` is timed exactly, in every step: it makes input.
+    nothing and adds nothing to autograd's graph. Or it is called outside of all modules, with gradients on, and adds nothing to autograd's
+    graph: it computes on what nobody trains. Or it gives something before the model's first operation, and calls no module: that is input.
+    So of functions of libraries that the script itself calls, such as a tokenizer or a metric, but for those that call the model, backward
+    or an update. It holds at least 3 % of the window. Lightning's `on_after_batch_transfer` is timed exactly, in every step: it makes
+    input.
     In a trace: the device computes what was launched in ranges that a name tells to be no step of the model (a validation, a callback,
     metrics), at least 3 % of the window.
 Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
-    Of a hook: it does nothing (a fifth of its time is left at worst). B is what the loader's workers need per step. Of anything else
+    Of a hook: it does nothing (a fifth of its time is left at worst). B is what the loader's workers need per step. Of input: workers make
+    it, as serial-loader predicts that, beside what they do already; unknown where they would find no cores. Of anything else
     it is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show
     comes. Nor of what runs between backward and update, which gains at most all that it takes: clipping, norms, noise and averages over 20
     to 200 tensors of 64 to 16,000 elements took 0.12 to 2.4 times as long once written for all tensors at once (torch 2.13, one thread).
@@ -37,13 +40,15 @@ from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_update import named_by
 from slowstep.diagnosis.evidence.compute.untimed import unseen_python
+from slowstep.diagnosis.evidence.input.made_in_body import gain_in_workers
 from slowstep.diagnosis.evidence.marked.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.spread import TimeSpread
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
@@ -79,6 +84,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
     if share < CLAIM:
         return None
     name, takes = part_name(named.most), f"takes {format_share(share)} of the time"
+    gain, counterfactual = gain_in_workers(m, held)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -92,14 +98,14 @@ def _judge_transform(m: Measurements) -> Judged | None:
             Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="time per step", value=float(held.mean()) / 1e6, unit="ms"),
         ),
-        gain=unknown_gain(UNKNOWN),
+        gain=gain,
         fixes=(
             Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it meanwhile"),
             Fix(text="write it as operations on the whole batch, without a loop over its samples"),
         ),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _judge_function(m: Measurements) -> Judged | None:
@@ -111,27 +117,50 @@ def _judge_function(m: Measurements) -> Judged | None:
     share, low, high = share_interval(m, body)
     if (held := share * beside.share) < CLAIM:
         return None
-    counterfactual = _counterfactual(m, beside, body) if beside.is_hook else None
-    where = f"{shown(beside.file, m.trainer.facts.script)}:{beside.first_line}"
+    where = _where(m, beside)
     before = m.compute.before_update
     before_update = before is not None and (beside.file, beside.first_line) in before.functions
+    gain, counterfactual = _gain(m, beside, body, before_update=before_update)
     finding = Finding(
         rule=NAME,
-        stage="compute",
+        stage=_stage(beside),
         title=f"{_shown(beside, where)} {_what(beside, before_update=before_update)} and takes {format_share(held)} of the time",
         share=held,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
         claims=(BODY,),
         evidence=_evidence(m, beside, body, held, where),
-        gain=unknown_gain(UNKNOWN_OF_GRADIENTS if before_update else UNKNOWN) if counterfactual is None else predict(m, counterfactual),
+        gain=gain,
         fixes=_fixes(m, beside, before_update=before_update),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _evidence(m: Measurements, beside: OutsideModel, body: Floats, held: float, where: str) -> tuple[Evidence, ...]:
+def _stage(beside: OutsideModel) -> str:
+    """What gives something before the model begins is its input; what libraries do behind that is done with results."""
+    if beside.makes_input:
+        return "preprocess"
+    return "compute" if beside.library is None else "output"
+
+
+def _where(m: Measurements, beside: OutsideModel) -> str | None:
+    """Where it is written; of a library's function, where it is called from, if stacks show that."""
+    file, line = (beside.file, beside.first_line) if beside.library is None else beside.called_at or ("", 0)
+    return f"{shown(file, m.trainer.facts.script)}:{line}" if file else None
+
+
+def _gain(m: Measurements, beside: OutsideModel, body: Floats, *, before_update: bool) -> tuple[Gain, Counterfactual | None]:
+    if beside.makes_input:
+        spread = TimeSpread(low=beside.low / beside.share, high=beside.high / beside.share)
+        return gain_in_workers(m, body * beside.share, spread)
+    if not beside.is_hook:
+        return unknown_gain(UNKNOWN_OF_GRADIENTS if before_update else UNKNOWN), None
+    counterfactual = _counterfactual(m, beside, body)
+    return predict(m, counterfactual), counterfactual
+
+
+def _evidence(m: Measurements, beside: OutsideModel, body: Floats, held: float, where: str | None) -> tuple[Evidence, ...]:
     return (
         Evidence(
             name="line" if _is_top(beside) else "function",
@@ -155,13 +184,18 @@ def _name(beside: OutsideModel) -> str:
     return f"line {beside.first_line}" if _is_top(beside) else beside.name
 
 
-def _shown(beside: OutsideModel, where: str) -> str:
-    return where if _is_top(beside) else f"{beside.name} ({where})"
+def _shown(beside: OutsideModel, where: str | None) -> str:
+    if where is not None and _is_top(beside):
+        return where
+    place = ", ".join(filter(None, (beside.library and f"of {beside.library}", where)))
+    return f"{beside.name} ({place})"
 
 
 def _what(beside: OutsideModel, *, before_update: bool) -> str:
     if before_update:
         return "runs in every step, between backward and update,"
+    if beside.makes_input:
+        return "makes input of each batch on the training thread"
     return "is a hook that only looks at the model" if beside.is_hook else "runs in every step, is no part of the model"
 
 
@@ -175,6 +209,8 @@ def _fixes(m: Measurements, beside: OutsideModel, *, before_update: bool) -> tup
             Fix(text=f"call {_name(beside)} every k steps, if the training does not need it in each", lever=lever),
             Fix(text=f"let {_name(beside)} work on all parameters at once, without {readbacks} for each"),
         )
+    if beside.makes_input:
+        return (Fix(text=f"{_in_workers(m)}: what {_name(beside)} gives needs nothing of the model's"),)
     return (
         Fix(text=f"if {_name(beside)} makes input, {_in_workers(m)}", lever=None),
         Fix(text="if it watches or logs, do it every k steps", lever=lever),
@@ -201,7 +237,7 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
 
 RULE = Rule(
     name=NAME,
-    stages=("preprocess", "compute"),
+    stages=("preprocess", "compute", "output"),
     topics=("ledger", "steps", "training"),
     where_known=("compute", "device", "input", "machine", "marks", "trainer"),
     judge=judge,
