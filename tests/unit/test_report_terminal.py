@@ -96,8 +96,8 @@ def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, w
 @pytest.mark.parametrize(
     ("predicted", "measured", "head", "line"),
     [
-        (None, None, "gain unknown", " Fix "),
-        (1.8, None, "gain 1.8x", "Gain predicted 1.8x (90 % interval 1.6 to 2.0) if "),
+        (None, None, "gain unknown, 2.5x if it cost nothing", " Fix "),
+        (1.8, None, "gain 1.8x (2.5x if it cost nothing)", "Gain predicted 1.8x (90 % interval 1.6 to 2.0) if "),
         (None, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "measured 1.36x (95 % interval 1.18 to 1.53) Fix"),
         (1.8, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "1.53); predicted 1.8x (90 % interval 1.6 to 2.0) if "),
         (None, {"value": 1.02, "low": 0.97, "high": 1.07}, "gain uncertain, 1.02x measured", "(95 % interval 0.97 to 1.07) Fix"),
@@ -113,6 +113,17 @@ def test_a_gain_that_was_measured_is_the_one_that_is_known(sample_report, predic
 
     assert next(text for text in lines if text.startswith("1. ")).endswith(f" {head}")
     assert line in " ".join(" ".join(lines).split())
+
+
+@pytest.mark.parametrize(("gain", "is_said"), [(1.05, False), (1.4, True), (None, False)])
+def test_what_the_training_could_reach_is_said_where_it_is_worth_it(sample_report, gain, is_said):
+    report = sample_report("bottleneck")
+    if gain is None:
+        del report["throughput"]["reach"]
+    else:
+        report["throughput"]["reach"] = {"gain": gain, "low": gain - 0.01, "high": gain + 0.01}
+
+    assert ("Reach: 1.40x (1.39-1.41)" in render(report, width=80, color=False)) is is_said
 
 
 def test_of_a_gain_that_is_unknown_the_most_is_said_where_it_is_known(sample_report):

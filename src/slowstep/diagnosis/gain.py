@@ -235,6 +235,14 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
     return max(low, NOTHING_NS) / one_run, high * one_run
 
 
+def gain_without(m: Measurements, *stages: str) -> tuple[float, float, float] | None:
+    """What the training would gain if some stages cost nothing, with its 90 % interval; None where they are all of it, or are known within
+    bounds only.
+    """
+    share, low, high = share_interval(m, np.asarray(sum(m.ledger.of(stage) for stage in stages)))
+    return None if high >= 1 or m.ledger.high is not None else (1 / (1 - share), 1 / (1 - low), 1 / (1 - high))
+
+
 def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
     """Share of the window that a part takes, and its 90 % interval. What it is thought to take may be more than there is: then all."""
     step, drawn = m.step_ns, _drawn(m)

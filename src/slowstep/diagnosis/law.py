@@ -22,6 +22,8 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
+# A limit that is no further from the gain is no news.
+LIMIT_FROM = 1.05
 # The stage that is the model's own work.
 MODEL = "compute"
 
@@ -140,8 +142,23 @@ def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
             sorted_out.advice.append(answer.finding)
         elif answer is not None and not loses(answer.finding):
             (claimed if answer.finding.share_low >= CLAIM else sorted_out.uncertain).append(answer)
-    sorted_out.leading.extend(bottlenecks_first(fold(claimed)))
+    sorted_out.leading.extend(map(_with_limit, bottlenecks_first(fold(claimed))))
     return sorted_out
+
+
+def _with_limit(judged: Judged) -> Judged:
+    """The finding with what it would gain if all that it claims cost nothing, where that is more than its first fix is predicted to.
+
+    The model's own work costs something, whoever does it how: of that only what names its cause has such a limit.
+    """
+    finding = judged.finding
+    is_models = finding.stage == MODEL and not finding.names_cause
+    if finding.gain.predicted is None or finding.share >= 1 or is_models:
+        return judged
+    limit = 1 / (1 - finding.share)
+    if limit < LIMIT_FROM * finding.gain.predicted:
+        return judged
+    return replace(judged, finding=replace(finding, gain=replace(finding.gain, headroom=limit)))
 
 
 def fold(judged: Iterable[Judged]) -> list[Judged]:

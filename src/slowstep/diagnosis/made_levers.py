@@ -17,8 +17,9 @@ def is_made(m: Measurements, lever: str) -> bool:
     if not m.has("trainer"):
         return True
     name = parse_spec(lever).name
-    computes = m.training.words.rests_on
-    return can_be_made(name, _trains(m), None, computes=computes and computes.name) or can_be_made(name, (), loads(m))
+    beneath = m.training.words.rests_on
+    computes = None if beneath is None else beneath.name
+    return can_be_made(name, _trains(m), None, computes=computes) or can_be_made(name, (), loads(m))
 
 
 def with_made_levers(m: Measurements, answer: Answer) -> Answer:

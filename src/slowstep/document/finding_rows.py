@@ -28,8 +28,8 @@ class MeasuredRow(TypedDict):
 
 class GainRow(TypedDict):
     """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more. `unknown_because` is
-    why nothing was predicted, `headroom` what it would then be if what is claimed cost nothing. `steady_low` is the lower end at the pace
-    of this run: what a verdict rests on, where `low` is that of another run, which may meet a slower machine.
+    why nothing was predicted, `headroom` what it would be if what is claimed cost nothing, where that is more. `steady_low` is the lower
+    end at the pace of this run: what a verdict rests on, where `low` is that of another run, which may meet a slower machine.
     """
 
     predicted: float | None

@@ -20,12 +20,23 @@ class Ends(TypedDict):
     high: float
 
 
+class Reach(TypedDict):
+    """A factor of throughput, with the ends of its 90 % interval."""
+
+    gain: float
+    low: float
+    high: float
+
+
 class Throughput(TypedDict):
-    """How fast the training went; the interval is that of another run like it on this machine."""
+    """How fast the training went; the interval is that of another run like it on this machine. `reach` is what it would gain if input,
+    output and store cost nothing.
+    """
 
     samples_per_s: float | None
     steps_per_s: float | None
     steps_per_s_interval: NotRequired[Ends]
+    reach: NotRequired[Reach]
     step_ms: Spread
 
 

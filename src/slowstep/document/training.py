@@ -11,7 +11,7 @@ from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.few_steps import is_provisional
-from slowstep.diagnosis.gain import speed_interval
+from slowstep.diagnosis.gain import gain_without, speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.pipeline import FEW_BATCHES, FEW_READINGS, PipelineRow, StageOfPipelineRow
@@ -54,6 +54,9 @@ def throughput_section(m: Measurements, attempt: Attempts) -> Throughput:
     if (ends := attempt.otherwise(None, _speed_interval, m)) is not None:
         fastest_ns, slowest_ns = ends
         speed["steps_per_s_interval"] = {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns}
+    if (ends_of_reach := attempt.otherwise(None, _reach, m)) is not None:
+        gain, low, high = ends_of_reach
+        speed["reach"] = {"gain": gain, "low": low, "high": high}
     return speed
 
 
@@ -68,6 +71,11 @@ def _samples(m: Measurements) -> float | None:
 def _speed_interval(m: Measurements) -> tuple[float, float] | None:
     """Of the mean step. Of too few steps for a verdict, too few for an interval: they say nothing of how much steps differ."""
     return None if m.are_steps_marked or is_provisional(m) else speed_interval(m)
+
+
+def _reach(m: Measurements) -> tuple[float, float, float] | None:
+    """Of too few steps for a verdict nothing is predicted."""
+    return None if is_provisional(m) else gain_without(m, "read", "preprocess", "output", "store")
 
 
 def pipeline_section(m: Measurements) -> PipelineRow | None:

@@ -129,7 +129,9 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
         return f"gain unknown, {format_ratio(headroom)} if it cost nothing"
     if predicted is None:
         return "provisional" if provisional else "gain unknown"
-    return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"
+    headroom = gain.get("headroom")
+    limit = "" if headroom is None or provisional else f" ({format_ratio(headroom)} if it cost nothing)"
+    return f"gain {format_ratio(predicted)}{limit}{', provisional' if provisional else ''}"
 
 
 def _measured_as(measured: MeasuredRow) -> str:

@@ -22,7 +22,15 @@ from slowstep.report.saved import draw_saved
 from slowstep.report.sentences import as_title
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
-from slowstep.units import UNKNOWN, format_duration, format_number, format_number_in_unit_of, format_rate, format_share
+from slowstep.units import (
+    UNKNOWN,
+    format_duration,
+    format_number,
+    format_number_in_unit_of,
+    format_rate,
+    format_ratio_interval,
+    format_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +46,8 @@ _HEALTH_SHOWN: Final = 3
 _ONCE_SHOWN_MS: Final = 1.0
 # Nor is what the timing of calls may have taken, where it is less.
 _TIMING_SHOWN: Final = 0.001
+# As much as a bottleneck is to gain.
+_REACH_SHOWN: Final = 1.10
 # A cost below this changes nothing in the answer.
 _OVERHEAD_SHOWN: Final = 0.01
 _PROFILER: Final = "profiler"
@@ -130,6 +140,9 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     ]
     canvas.prose(clauses(facts, behind_label=True), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)), hang=2)
     canvas.prose(clauses(_speed(report)), hang=2)
+    if (reach := report["throughput"].get("reach")) is not None and reach["gain"] >= _REACH_SHOWN:
+        said = format_ratio_interval(reach["gain"], reach["low"], reach["high"])
+        canvas.prose(f"{said} if input, output and store cost nothing", label="Reach:", hang=2)
     for label, text in over_time_lines(run):
         canvas.prose(text, label=label, hang=2)
     if (in_turn := in_turn_line(run.get("in_turn", []))) is not None:
