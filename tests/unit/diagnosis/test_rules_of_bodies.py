@@ -347,11 +347,12 @@ def test_what_a_library_computes_behind_the_models_begin_is_output():
         ([(TOKENIZER, 18, 2, [])], {"nodes": 1}),
         ([(TOKENIZER, 18, 2, [])], {"inside": 1}),
         ([(TOKENIZER, 18, 2, [])], {"gradient": 0}),
+        ([(METRIC, 18, 2, [])], {"late": 1}),
         ([(TOKENIZER, 18, 2, [[1, 16]]), (MODULE, 16, 16, [])], {"early": 1}),
         ([(TOKENIZER, 18, 2, [[1, 16]]), (TENSOR, 16, 16, [])], {}),
         ([(("/usr/lib/python3.11/queue.py", "Queue.get", 154), 18, 2, [])], {}),
     ],
-    ids=["a loss", "in a module", "without gradients", "it calls a model", "it calls backward", "it waits for a thread"],
+    ids=["a loss", "in a module", "without gradients", "clipping", "it calls a model", "it calls backward", "it waits for a thread"],
 )
 def test_what_a_library_does_of_the_steps_own_work_is_not_beside_it(rows, counts):
     m = in_bodies(body(*rows, *USUAL), looked_at(rows[0][0], **counts))

@@ -106,8 +106,9 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
         # With gradients on, and nothing in the graph: no part of what is trained. A frozen model is one too, but a module.
         is_outside = seen["inside"] == seen["nodes"] == 0 and (makes_input or seen["gradient"] == seen["calls"])
         if is_library(frame):
-            # What waits for another thread does nothing itself.
-            if is_outside and row["number"] not in working and not WAITING.search(frame.file):
+            # What waits for another thread does nothing itself, and what is called behind a backward pass may be a part of the update.
+            is_own_work = not (seen["late"] or row["number"] in working or WAITING.search(frame.file))
+            if is_outside and is_own_work:
                 yield _Function(frame, False, makes_input, float(row["calls"] or 0), float(row["total_ns"]))
         elif is_hook or is_outside:
             held = held_ns[frame.file, frame.function, frame.first_line]
@@ -160,7 +161,7 @@ def _is_called_by_modules(number: int, callers: TimedCallers) -> bool:
     return bool(frames) and all(frame is not None and _is_module(frame.file) for frame in frames)
 
 
-_COUNTS = ("hooks", "inside", "gradient", "nothing", "early", "nodes")
+_COUNTS = ("hooks", "inside", "gradient", "nothing", "early", "late", "nodes")
 
 
 def _is_module(file: str) -> bool:

@@ -63,7 +63,8 @@ class StepCalls:
         self._body = CallTimes("body", recorder.note, share=BODY_SHARE, first=FIRST)
         self._gap_lines = LineTimes(recorder.note)
         # Loops that ask for the next batch inside a body make it there, which is no work of the body's.
-        self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None, framework)
+        local = recorder.local
+        self._lines = LineCounts(recorder.note, lambda: local.me.making is not None, framework, backwards=lambda: local.me.backwards)
         self._gap_counts = LineCounts(recorder.note, lambda: False, framework, of="gap")
         self._clear()
         recorder.forgetters.append(self._forget)

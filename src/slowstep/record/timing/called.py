@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -10,29 +11,31 @@ from slowstep.record.framework import Framework
 
 # Deeper than any training calls its model.
 _DEEPEST: Final = 500
-_COUNTED: Final = ("calls", "hooks", "inside", "gradient", "nothing", "early", "nodes")
+_COUNTED: Final = ("calls", "hooks", "inside", "gradient", "nothing", "early", "late", "nodes")
 
 
 class CallCounter:
     """Counts calls on one thread. Each must end where it began; those that have not ended are not counted."""
 
-    def __init__(self, framework: Framework) -> None:
-        self._framework = framework
+    def __init__(self, framework: Framework, backwards: Callable[[], int] = lambda: 0) -> None:
+        """`backwards`: how many backward passes of this thread have ended."""
+        self._framework, self._backwards, self._before = framework, backwards, backwards()
         self._has_gradient, self._next_node = framework.has_gradient(), framework.graph_nodes()
         self._first_node = self._node()
-        self._open: list[tuple[FrameType, int, bool]] = []
+        self._open: list[tuple[FrameType, int, bool, bool]] = []
         self._found: dict[CodeType, dict[str, int]] = {}
 
     def begin(self, frame: FrameType) -> None:
         """A call begins."""
-        self._open.append((frame, self._node(), self._has_gradient()))
+        self._open.append((frame, self._node(), self._has_gradient(), self._backwards() > self._before))
 
     def end(self, frame: FrameType, returned: Any) -> None:
         """A call ends, with what it returns (None also where it raises)."""
         while self._open:
-            begun, first_node, has_gradient = self._open.pop()
+            begun, first_node, has_gradient, is_late = self._open.pop()
             if begun is frame:
-                self._count(frame, self._node() - first_node, has_gradient, returned, is_early=first_node == self._first_node)
+                nodes, is_early = self._node() - first_node, first_node == self._first_node
+                self._count(frame, nodes, has_gradient, returned, is_early=is_early, is_late=is_late)
                 return
 
     def leave(self) -> None:
@@ -41,8 +44,9 @@ class CallCounter:
 
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
-        (`inside`), with gradients on (`gradient`), that returned nothing (`nothing`), and that began before anything had added to the graph
-        of gradients (`early`); the `nodes` they added to it, and how many were added meanwhile in all (`of_nodes`).
+        (`inside`), with gradients on (`gradient`), that returned nothing (`nothing`), that began before anything had added to the graph of
+        gradients (`early`), and behind a backward pass (`late`); the `nodes` they added to that graph, and how many were added meanwhile in
+        all (`of_nodes`).
         """
         added = self._node() - self._first_node
         return [
@@ -53,7 +57,7 @@ class CallCounter:
     def _node(self) -> int:
         return 0 if self._next_node is None else self._next_node()
 
-    def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any, *, is_early: bool) -> None:
+    def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any, *, is_early: bool, is_late: bool) -> None:
         callers, model_files = _callers(frame), self._framework.model_files
         is_backward = any(file.endswith(self._framework.backward_files) for file in callers)
         if self._next_node is None or is_backward or self._is_updates(callers, has_gradient):
@@ -65,6 +69,7 @@ class CallCounter:
         counts["gradient"] += has_gradient
         counts["nothing"] += returned is None
         counts["early"] += is_early
+        counts["late"] += is_late
         counts["nodes"] += nodes
 
     def _is_updates(self, callers: list[str], has_gradient: bool) -> bool:

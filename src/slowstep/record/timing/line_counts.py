@@ -57,8 +57,10 @@ class LineCounts:
         *,
         of: str = "body",
         is_call: bool = False,
+        backwards: Callable[[], int] = lambda: 0,
     ) -> None:
         self._note, self._is_making, self._framework, self._of, self._is_call = note, is_making, framework, of, is_call
+        self._backwards = backwards
         self.running = False
         self.forget()
 
@@ -84,7 +86,8 @@ class LineCounts:
             frame = users_frame(sys._getframe(1))
         self._counter = None
         if sys.gettrace() is None and (codes or libraries or frame is not None):
-            self._counter = _Counter(codes, frame, self._is_making, most, self._framework, libraries)
+            called = CallCounter(self._framework, self._backwards)
+            self._counter = _Counter(codes, frame, self._is_making, most, called, libraries)
             self._counter.start()
 
     def end(self, *, keep: bool = True) -> None:
@@ -108,12 +111,12 @@ class _Counter:
         frame: FrameType | None,
         is_making: Callable[[], bool],
         most: int,
-        framework: Framework,
+        called: CallCounter,
         libraries: set[CodeType] | frozenset[CodeType] = frozenset(),
     ) -> None:
         self._codes, self._libraries, self._frame, self._is_making = codes, libraries, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
-        self._called = CallCounter(framework)
+        self._called = called
         self._left = most
         self._global = self._build()
 
@@ -207,7 +210,7 @@ def counting_ns(framework: Framework) -> int:
 
 
 def _counting_once_ns(framework: Framework) -> float:
-    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES, framework)
+    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES, CallCounter(framework))
     counter.start()
     _do_nothing()
     counter.stop()

@@ -21,6 +21,8 @@ _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
 # Taken from a clock or added up of such, never from the difference of two sums: no less than nothing.
 _DURATIONS = ("wall_ns", "total_ns", "spent_ns", "counting_ns")
+# Older recordings have none of these.
+_SINCE = ("early", "late")
 _CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes", "of_nodes")
 
 
@@ -131,8 +133,9 @@ def _builtins_fit(note: NoteLine) -> bool:
 def _lines_fit(note: NoteLine) -> bool:
     rows: Any = note.get("lines")
     fits = _rows_fit(rows, ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
-    early = all(entry.get("early") is None or is_of(entry["early"], int) for entry in note.get("functions", ())) if fits else False
-    return early and all(row.get("operations") is None or is_of(row["operations"], int) for row in rows)
+    if not fits or not all(entry.get(key) is None or is_of(entry[key], int) for entry in note.get("functions", ()) for key in _SINCE):
+        return False
+    return all(row.get("operations") is None or is_of(row["operations"], int) for row in rows)
 
 
 def _gap_lines_fit(note: NoteLine) -> bool:
