@@ -435,6 +435,37 @@ print(os.stat("model.pt").st_size, os.stat("model.safetensors").st_size)
     assert [record.a for record in saves] == [int(size) for size in ran.out.split()]
 
 
+def test_what_writes_anything_is_recorded_where_it_writes_the_model(run: Run) -> None:
+    main = """
+import pickle, h5py, numpy as np, torch.distributed.checkpoint as parts
+model = torch.nn.Linear(1000, 1000)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(1, 1000)).sum().backward()
+optimizer.step()
+with open("model.pkl", "wb") as file:
+    pickle.dump(model.state_dict(), file)
+    size = file.tell()
+with open("images.pkl", "wb") as file:
+    pickle.dump(torch.zeros(1001, 1000), file)
+np.savez("model.npz", *(parameter.detach().numpy() for parameter in model.parameters()))
+np.save("images.npy", np.zeros((1001, 1000)))
+with h5py.File("both.h5", "w") as file:
+    file["weight"] = model.weight.detach().numpy()
+    file.create_dataset("images", data=np.zeros((1001, 1000)))
+torch.jit.save(torch.jit.script(model), "model.ts")
+parts.save(model.state_dict(), checkpoint_id="folder", no_dist=True)
+print(size)
+"""
+    ran = run(main)
+
+    names = {note["id"]: note["text"] for note in ran.trainer.noted("text")}
+    saves = ran.trainer.of("SAVE")
+    assert [names[record.b] for record in saves] == [
+        *("pickle.dump", "numpy.savez", "h5py.Group.create_dataset", "torch.jit.save", "torch.distributed.checkpoint.save"),
+    ]
+    assert (saves[0].a, saves[-1].a) == (int(ran.out), -1)
+
+
 @pytest.mark.slow
 def test_a_checkpoint_is_recorded_with_the_users_line_that_asked_for_it(run: Run) -> None:
     main = """

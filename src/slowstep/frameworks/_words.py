@@ -88,7 +88,7 @@ class Words:
     """How users of a framework write changes. What it has no word for is said in those of the framework that it `rests_on`.
 
     `code` has patterns that find files of it in paths with any separator, `names` such that find its functions; `saver` is what writes its
-    checkpoints; `loop` finds one of its training loop, `marks` what a profiler's
+    checkpoints, `left_out` what the lever leaves out that is for these; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
@@ -109,6 +109,7 @@ class Words:
     code: Mapping[Code, str] = field(default_factory=dict)
     names: Mapping[Named, str] = field(default_factory=dict)
     saver: str = ""
+    left_out: frozenset[str] = frozenset()
     loop: re.Pattern[str] | None = None
     marks: re.Pattern[str] | None = None
     beneath: bool = False

@@ -28,9 +28,9 @@ def held_by(thing: Any, name: str) -> Any:
         except AttributeError:
             return None
     if kind is FunctionType or in_class(kind, "__get__") is None:
-        return _own(thing).get(name, held)
+        return own_attributes(thing).get(name, held)
     # What is computed may be kept in the object's own attributes, unless a property or the like stands before these.
-    return None if in_class(kind, "__set__") is not None else _own(thing).get(name)
+    return None if in_class(kind, "__set__") is not None else own_attributes(thing).get(name)
 
 
 def in_class(kind: type, name: str) -> Any:
@@ -41,10 +41,10 @@ def in_class(kind: type, name: str) -> Any:
     return None
 
 
-def _own(thing: Any) -> Mapping[str, Any]:
+def own_attributes(thing: Any) -> Mapping[str, Any]:
     """The attributes of the object itself."""
     held = in_class(type(thing), "__dict__")
-    return held.__get__(thing) if type(held) is GetSetDescriptorType else _NONE
+    return held.__get__(thing) if type(held) in _SLOTS else _NONE
 
 
 def called_in(thing: Any) -> Any:

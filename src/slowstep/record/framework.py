@@ -12,12 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from slowstep.record.attributes import code_of, innermost
 from slowstep.record.patch import Undo
 from slowstep.record.writing import format as contract
 from slowstep.registry import discover
+
+
+class PlacedArray(NamedTuple):
+    """Where the numbers of an array lie, of what shape they are and how many bytes. Two arrays at one place are one."""
+
+    address: int
+    shape: tuple[int, ...]
+    size_bytes: int
 
 
 class DeviceMemory(Protocol):
@@ -132,6 +140,10 @@ class Framework:
         """The parameters that an optimizer holds; None where to refer to them would harm. Raises where it does not say."""
         return None
 
+    def array_of(self, value: Any) -> PlacedArray | None:
+        """What one of its arrays is; None of anything else, and of one that lies in no one place. It computes and waits for nothing."""
+        return None
+
     def dataset_of(self, loader: Any) -> Any:
         """The data set that one of its loaders reads; None where it has none."""
         return None
@@ -213,6 +225,12 @@ def told_by_others(function: Any, framework: Framework) -> tuple[Tells, ...]:
     """What says at each call of a function whether a framework that trains on this one tells of the steps that it makes."""
     found = (each.tells_of(function) for each in known_frameworks() if each is not framework)
     return tuple(tells for tells in found if tells is not None)
+
+
+def array_readers() -> tuple[Callable[[Any], PlacedArray | None], ...]:
+    """What tells of each framework of this process that says so what its arrays are."""
+    says = (each for each in known_frameworks() if type(each).array_of is not Framework.array_of)
+    return tuple(framework.array_of for framework in says if is_imported(framework))
 
 
 def used_up_checks() -> tuple[Callable[[Any], bool], ...]:

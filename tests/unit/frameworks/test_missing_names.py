@@ -16,13 +16,14 @@ from slowstep.record import patch
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Unfit
 from slowstep.record.recorder import Recorder
-from slowstep.record.steps import garbage_collections
+from slowstep.record.steps import garbage_collections, state_writers
 from slowstep.record.writing.format import ENV_LOSSES, ENV_SEEDS
 from slowstep.registry import discover_whole
 
 pytestmark = pytest.mark.slow
 
-HOOKS = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")[0] | {garbage_collections.HOOK.name: garbage_collections.HOOK}
+OWN = (garbage_collections.HOOK, *state_writers.HOOKS)
+HOOKS = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")[0] | {hook.name: hook for hook in OWN}
 # A hook asks for some twenty names at most.
 MOST_NAMES = 60
 

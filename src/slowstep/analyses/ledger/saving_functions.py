@@ -29,7 +29,12 @@ from slowstep.timeline.timeline import Frame
 MOST = 0.5
 # Calls and modules that bring what was written to the disk, and to where it belongs.
 TO_DISK = re.compile(r"(?:^|\.)(?:fsync|fdatasync)$|^os\.(?:sync|replace|rename|renames|link)$")
-MOVING = {"shutil.py": re.compile(r"^(?:move|copy|_fastcopy|_copyfileobj)"), "pathlib.py": re.compile(r"^Path\.(?:rename|replace)$")}
+# The last are of h5py: it writes when a file is closed.
+MOVING = {
+    "shutil.py": re.compile(r"^(?:move|copy|_fastcopy|_copyfileobj)"),
+    "pathlib.py": re.compile(r"^Path\.(?:rename|replace)$"),
+    "files.py": re.compile(r"^File\.(?:close|flush)$"),
+}
 
 _Counted = TypeVar("_Counted", int, float, Floats)
 

@@ -18,7 +18,7 @@ from slowstep.record.hook import Hook
 from slowstep.record.injection.ancestry import find_recording
 from slowstep.record.patch import Unfit, all_or_nothing
 from slowstep.record.recorder import Recorder
-from slowstep.record.steps import garbage_collections
+from slowstep.record.steps import garbage_collections, state_writers
 from slowstep.record.system.multiprocessing_child import is_child_of_multiprocessing
 from slowstep.record.timing.startup_stacks import StartupStacks
 from slowstep.record.timing.tracebacks import show_own_frames
@@ -144,7 +144,7 @@ def discovered(recorder: Recorder) -> list[Hook]:
     hooks, broken = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")
     for file, error in broken.items():
         recorder.introduce({"kind": "hook", "name": file, "state": "off", "reason": str(error).rstrip(".")})
-    return sorted([*hooks.values(), garbage_collections.HOOK], key=lambda hook: hook.name)
+    return sorted([*hooks.values(), garbage_collections.HOOK, *state_writers.HOOKS], key=lambda hook: hook.name)
 
 
 def _is_complete(name: str) -> bool:

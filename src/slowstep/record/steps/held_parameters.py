@@ -27,6 +27,14 @@ class ParameterHolders:
         """The optimizer of that number has them. Raises TypeError where one takes no weak references."""
         self._known.update((id(each), (weakref.ref(each), number)) for each in parameters)
 
+    def held(self) -> list[list[Any]]:
+        """The parameters that are still there, of each optimizer that had them last."""
+        found: dict[int, list[Any]] = {}
+        for known, number in list(self._known.values()):
+            if (parameter := known()) is not None:
+                found.setdefault(number, []).append(parameter)
+        return list(found.values())
+
     def forget(self) -> None:
         """Refer to no parameter any more."""
         self._known.clear()

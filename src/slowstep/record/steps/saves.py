@@ -1,11 +1,14 @@
-"""Times functions that write checkpoints."""
+"""Times functions that write checkpoints, and those that write anything where it is one."""
 
 from __future__ import annotations
 
 import functools
 import io
 import os
+import stat
 import sys
+from collections.abc import Callable
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.patch import argument
@@ -20,10 +23,18 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = -1
 # Only these are asked where they stand: asking a file object of the script's own could do anything.
 _PLAIN_FILES: Final = (io.BytesIO, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+# What writes anything is looked at no sooner: small things are written often, and are no model.
+SHORTEST_NS: Final = 200_000
+
+# Whether what a call was given, by the line of its caller, is a training's state.
+Holds = Callable[[tuple[Any, ...], dict[str, Any], tuple[CodeType, int]], bool]
 
 
-def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, keyword: str) -> Any:
-    """`original`, recorded as a checkpoint write; its target is the argument at `position`, or named `keyword`."""
+def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, keyword: str, holds: Holds | None = None) -> Any:
+    """`original`, recorded as a checkpoint write; its target is the argument at `position`, or named `keyword`.
+
+    One that writes anything is recorded where what it was given `holds` the state.
+    """
     event, fault, local = recorder.event, recorder.fault, recorder.local
 
     @functools.wraps(original)
@@ -46,7 +57,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             t1 = now()
             me.saving = False
             try:
-                if recorder.live[0]:
+                if recorder.live[0] and (holds is None or _is_state(holds, args, kwargs, t1 - t0)):
                     where = _users_line()
                     line = 0 if where is None else recorder.text_id(where)
                     written = _UNKNOWN if flags else _written(target, begin)
@@ -55,6 +66,11 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
                 fault(error)
 
     return save
+
+
+def _is_state(holds: Holds, args: tuple[Any, ...], kwargs: dict[str, Any], took_ns: int) -> bool:
+    caller = sys._getframe(2)
+    return took_ns >= SHORTEST_NS and holds(args, kwargs, (caller.f_code, caller.f_lineno))
 
 
 def _users_line() -> str | None:
@@ -76,7 +92,9 @@ def _written(target: Any, begin: int) -> int:
     """Bytes that were written to a path or a plain file; -1 where that is not known."""
     if isinstance(target, (str, bytes, os.PathLike)):
         try:
-            return os.stat(target).st_size
+            found = os.stat(target)
+            # Of a folder of files that is the size of the list of their names.
+            return _UNKNOWN if stat.S_ISDIR(found.st_mode) else found.st_size
         except OSError:
             return _UNKNOWN
     end = _position(target)

@@ -120,6 +120,17 @@ def test_what_a_trainer_does_around_a_write_is_the_checkpoint_too(tmp_path, writ
     )
 
 
+@pytest.mark.parametrize(("function", "lever"), [("torch.save", "checkpoint-off"), ("pickle.dump", None), ("numpy.savez", None)])
+def test_what_writes_anything_is_no_lever_to_leave_out(function, lever, tmp_path):
+    m = _measured(tmp_path, [[(1000, 5.0, function, 40)]] * 20)
+
+    judged = blocking_checkpoint.judge(m)
+
+    assert isinstance(judged, Judged)
+    assert judged.finding.claims == (Part("store", PartKind.SAVE, function),)
+    assert judged.finding.fixes[0].lever == lever
+
+
 def test_a_file_of_unknown_size_leaves_the_checkpoints_size_unknown(tmp_path):
     m = _measured(tmp_path, [[MODEL, (-1, 5.0, "torch.save", 40)]] * 20)
 

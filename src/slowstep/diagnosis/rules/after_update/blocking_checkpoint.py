@@ -1,10 +1,11 @@
 """The training stands still while checkpoints are written.
 
 What it sees:
-    Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window. All that one step writes is one
-    checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too (gathering the state,
-    deleting older files), and all that a function of the script does which writes checkpoints for half of its time or more (fsync, a
-    rename). In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
+    Checkpoint writes on the training thread hold at least 3 % of the window: by torch.save, safetensors or torch.distributed.checkpoint; by
+    pickle, NumPy, joblib or h5py where they write mostly the model's parameters or what its optimizer keeps for them. All that one step
+    writes is one checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too (gathering
+    the state, deleting older files), and all that a function of the script does which writes checkpoints for half of its time or more
+    (fsync, a rename). In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
     with a device, where it had nothing to do meanwhile, at least 5 % of the window.
 Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
@@ -124,10 +125,19 @@ def _beside_writing(m: Measurements, parts: list[Part]) -> tuple[Evidence, ...]:
     )
 
 
-def _lever(m: Measurements, parts: list[Part]) -> str:
-    """Without the function that writes them, where it is one and can be named; else without the writing alone."""
+def _lever(m: Measurements, parts: list[Part]) -> str | None:
+    """Without the function that writes them, where it is one and can be named; else without the writing alone, where a lever knows what
+    writes.
+    """
     function = _one_function(m, parts)
-    return (None if function is None else stub_of(m, function)) or CHECKPOINT_OFF
+    return (None if function is None else stub_of(m, function)) or (CHECKPOINT_OFF if _is_left_out(m, parts) else None)
+
+
+def _is_left_out(m: Measurements, parts: list[Part]) -> bool:
+    """Whether nearly all is written by functions that the lever leaves out: a framework's, and none that may write anything."""
+    writing = [part for part in parts if part.kind is PartKind.SAVE]
+    others = [part for part in writing if part.name not in plain().left_out]
+    return not others or m.ledger.total_of(*others) <= (1 - NEARLY_ALL) * m.ledger.total_of(*writing)
 
 
 def _one_function(m: Measurements, parts: list[Part]) -> Part | None:
@@ -135,7 +145,7 @@ def _one_function(m: Measurements, parts: list[Part]) -> Part | None:
     return next((part for part in parts if m.ledger.written_within.get(part, 0.0) >= NEARLY_ALL), None)
 
 
-def _fixes(words: Words, lever: str) -> tuple[Fix, ...]:
+def _fixes(words: Words, lever: str | None) -> tuple[Fix, ...]:
     """In the words of the framework whose trainer writes them."""
     seldom, aside = (
         words.write({Remedy.CHECKPOINT_BY_STEPS: True, Remedy.CHECKPOINT_STEPS: ...}),

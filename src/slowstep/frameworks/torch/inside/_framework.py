@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside._answers import compiled, facts, memory, seeding
-from slowstep.frameworks.torch.inside._answers.parameters import describe, describe_optimizer, parameters_of
-from slowstep.record.framework import DeviceMemory, Framework
+from slowstep.frameworks.torch.inside._answers.parameters import array_of, describe, describe_optimizer, parameters_of
+from slowstep.record.framework import DeviceMemory, Framework, PlacedArray
 from slowstep.record.patch import Undo
 
 
@@ -64,6 +64,10 @@ class Torch(Framework):
     def parameters_of(self, optimizer: Any) -> list[Any] | None:
         """Those of all groups; None where `model.to()` may swap one."""
         return parameters_of(optimizer)
+
+    def array_of(self, value: Any) -> PlacedArray | None:
+        """A plain tensor."""
+        return array_of(value)
 
     def dataset_of(self, loader: Any) -> Any:
         """That of a DataLoader."""

@@ -85,6 +85,7 @@ WORDS = Words(
     spans={"torch.compile at work": PartKind.COMPILING},
     devices={"cuda_available": "cuda"},
     saver="torch.save",
+    left_out=frozenset({"torch.save", "safetensors.torch.save_file"}),
     arguments={
         Remedy.WORKERS: _of_loader("num_workers", forks=True),
         Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
+from slowstep.record.framework import PlacedArray
+
 _UNTOLD: Final = {"params": None, "tensors": None, "shapes": None, "dtypes": None, "device": None, "fused": None}
 
 
@@ -63,6 +65,17 @@ def parameters_of(optimizer: Any) -> list[Any] | None:
     """All that an optimizer holds; None where one may be swapped. Raises where it has no groups."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     return None if any(map(_may_be_swapped, parameters)) else parameters
+
+
+def array_of(value: Any) -> PlacedArray | None:
+    """A tensor that lies in one place; one of another class may do anything when it is asked."""
+    torch: Any = sys.modules["torch"]
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.is_meta:
+        return None
+    try:
+        return PlacedArray(value.data_ptr(), tuple(value.shape), value.numel() * value.element_size())
+    except RuntimeError:  # it has no storage, as where a transformation of functions stands in for it
+        return None
 
 
 def _may_be_swapped(parameter: Any) -> bool:
