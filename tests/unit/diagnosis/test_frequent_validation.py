@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from judged import answer_of, finding
-from made_measurements import every, measurements, per_step
+from made_measurements import MS, every, measurements, per_step
 from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.analyses.over_time.validation_pace import ValidationPace
 from slowstep.analyses.over_time.validations import Validations
+from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.evidence.slow_validation import SLOWER
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged
 from slowstep.parts import VALIDATION
@@ -37,8 +41,14 @@ def validates(ms: float, known: Validations | None, *, workers: int | None = Non
     }
 
 
-def test_once_in_each_pass_a_quarter_of_the_time_is_no_problem_in_a_loop_without_a_loader():
-    assert answer_of(NAME, measurements(**validates(A_QUARTER_MS, ONCE_A_PASS))) is None
+def test_once_in_each_pass_a_quarter_of_the_time_is_advice_with_its_headroom_in_a_loop_without_a_loader():
+    m = measurements(**validates(A_QUARTER_MS, ONCE_A_PASS))
+
+    found = finding(NAME, m)
+
+    assert (found.advisory, found.claims, found.gain.predicted) == (True, (), None)
+    assert found.gain.headroom == pytest.approx(1 / (1 - found.share))
+    assert diagnose(m).verdict.state == "healthy"
 
 
 def test_more_samples_than_were_trained_on_in_the_loop_of_the_steps_are_too_often():
@@ -67,8 +77,9 @@ def test_once_in_each_pass_that_is_cut_short_is_too_often_where_more_samples_are
 
     answer = answer_of(NAME, measurements(**validates(A_QUARTER_MS, known, workers=1, count=12, cut_short=cut_short)))
 
-    assert isinstance(answer, Judged) is judged
-    if isinstance(answer, Judged):
+    assert isinstance(answer, Judged)
+    assert answer.finding.advisory is not judged
+    if judged:
         rows = {row.name: row.value for row in answer.finding.evidence}
         assert (rows["passes over the training data"], rows["samples validated"]) == (12, 1.7)
 
@@ -80,3 +91,114 @@ def test_a_validation_on_the_trainings_own_loader_has_no_lever(own):
     found = finding(NAME, measurements(**validates(HALF_MS, known, workers=1)))
 
     assert (found.fixes[0].lever is None) is own
+
+
+# Of a training that takes 1.2 ms for a sample, 0.4 of them in the forward.
+TRAINED_MS, FORWARD_MS = 1.2, 0.4
+
+
+def pace(sample_ms: float, **known: Any) -> Validations:
+    """Validations once in a pass that take so long for a sample; what is not said of them is a plain validation's."""
+    usual: dict[str, Any] = {
+        "trained_ns": TRAINED_MS * MS,
+        "input_ns": 0.0,
+        "forward_ns": FORWARD_MS * MS,
+        "forwards": 1.0,
+        "batch": 16.0,
+        "larger": 1.0,
+        "waiting_share": 0.1,
+        "forward_share": 0.8,
+    }
+    return replace(ONCE_A_PASS, pace=ValidationPace(sample_ns=sample_ms * MS, **(usual | known)))
+
+
+# A quarter of the time, 7.2 ms of each step of 26.7, would be a tenth of that.
+SLOW = pace(4.0)
+
+
+def test_a_validation_that_takes_longer_for_a_sample_than_a_whole_step_is_slow_and_gains_what_the_trainings_forward_leaves():
+    m = measurements(**validates(A_QUARTER_MS, SLOW))
+
+    found = finding(NAME, m)
+
+    step_ms = 19.5 + A_QUARTER_MS / 25
+    assert (found.advisory, found.claims) == (False, (VALIDATION,))
+    assert found.gain.predicted == pytest.approx(step_ms / (step_ms - 0.9 * A_QUARTER_MS / 25), rel=0.01)
+    assert found.gain.low is not None
+    assert found.gain.low < step_ms / (step_ms - 0.7 * A_QUARTER_MS / 25)
+    assert (found.fixes[0].lever, found.fixes[0].bounded_by) == (None, "validation-off")
+    assert diagnose(m).verdict.rule == NAME
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pace(FORWARD_MS),
+        pace(TRAINED_MS * (SLOWER - 0.01)),
+        pace(4.0, forwards=8.0),
+        pace(4.0, forwards=None),
+        pace(4.0, forwards=None, forward_share=None),
+        pace(4.0, larger=3.0),
+        pace(4.0, trained_ns=3.5 * MS, input_ns=3.0 * MS),
+    ],
+    ids=[
+        "forward alone",
+        "as long as a step",
+        "eight views of each",
+        "by calls as large as the training's",
+        "not seen",
+        "larger pictures",
+        "as slow as the training's input",
+    ],
+)
+def test_a_plain_validation_of_a_quarter_and_one_that_does_more_by_its_nature_are_healthy(known):
+    m = measurements(**validates(A_QUARTER_MS, known))
+
+    assert finding(NAME, m).advisory
+    assert diagnose(m).verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pace(4.0, forwards=None, batch=1.0),
+        pace(4.0, forwards=None, forward_share=0.2),
+        pace(4.0, forwards=None, forward_share=None, waiting_share=0.8),
+    ],
+    ids=["small batches", "mostly results", "waits for batches"],
+)
+def test_where_calls_of_the_model_are_not_recorded_what_holds_a_slow_one_tells(known):
+    assert not finding(NAME, measurements(**validates(A_QUARTER_MS, known))).advisory
+
+
+def test_a_tenth_of_the_time_is_not_looked_at():
+    assert answer_of(NAME, measurements(**validates(55.0, SLOW))) is None
+
+
+def test_what_the_training_waits_for_its_own_input_is_left_to_the_validation_too():
+    known = pace(4.0, input_ns=0.8 * MS)
+
+    found = finding(NAME, measurements(**validates(A_QUARTER_MS, known)))
+
+    step_ms = 19.5 + A_QUARTER_MS / 25
+    assert found.gain.predicted == pytest.approx(step_ms / (step_ms - 0.7 * A_QUARTER_MS / 25), rel=0.01)
+
+
+@pytest.mark.parametrize("ms", [HALF_MS, 2 * HALF_MS])
+def test_where_it_is_too_often_and_slow_the_larger_gain_leads(ms):
+    slow, little = (finding(NAME, measurements(**validates(ms, known))) for known in (SLOW, pace(1.5, forward_ns=1.0 * MS)))
+
+    assert (slow.fixes[0].bounded_by, slow.fixes[-1].lever) == ("validation-off", "validation-off:every=2")
+    assert little.fixes[0].lever == "validation-off:every=2"
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("held", [{"waiting_share": 0.8, "forward_share": 0.1}, {"forward_share": 0.2}, {}])
+def test_a_slow_validation_names_the_function_that_holds_most_of_it(held, own):
+    known = pace(4.0, function="gather (train.py:80)", function_share=0.8, **held)
+
+    found = finding(NAME, measurements(**validates(A_QUARTER_MS, replace(known, reads_own_loader=own))))
+
+    assert {row.name: row.value for row in found.evidence}["of it in"] == "gather (train.py:80)"
+    assert found.names_cause
+    assert (found.fixes[0].bounded_by is None) is own

@@ -193,6 +193,7 @@ FIRING: dict[str, tuple[Measured, str]] = {
 }
 
 ADVICE: dict[str, Measured] = {
+    "frequent-validation": validates(25, 150.0, passes=8),
     "slow-start": started(60.0),
     "unstable-step-time": unsteady(),
 }
@@ -200,7 +201,6 @@ ADVICE: dict[str, Measured] = {
 # The same trainings with one fact changed: just under the threshold, or with the cause elsewhere.
 CLOSE: dict[str, Measured] = {
     "frequent-validation that takes little": validates(25, 60.0),
-    "frequent-validation once an epoch, as long as usual": validates(25, 150.0, passes=8),
     "frequent-validation seen twice": validates(100, 3000.0),
     "worker-restart of workers that stay": restarts(8, 100.0, with_workers=False),
     "worker-restart that is quick": restarts(8, 10.0),

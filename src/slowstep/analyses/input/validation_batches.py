@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,7 @@ def find_validation_batches(
     own = waits.filter(pl.Series([make == most for make in of], dtype=pl.Boolean))
     # Those outside of the window tell what makes such a batch as well as others.
     taken = inside(stacks, own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
-    function, part = _function(stacks.paths(taken.tolist()), trainer.facts.script)
+    function, part = mostly_in(stacks.paths(taken.tolist()), _below_loader, trainer.facts.script)
     known = function is not None and share * part >= DOMINANT_SHARE
     return ValidationBatches(
         dataset=dataset,
@@ -77,13 +78,15 @@ def _held_by(of: list[Make | None], waits: pl.DataFrame, steps: Steps) -> dict[M
     return held
 
 
-def _function(paths: list[tuple[float, Path]], script: str | None) -> tuple[str | None, float]:
-    """The deepest function of the user's below the framework's loader that surely holds most of the stacks, and its share of their time."""
+def mostly_in(
+    paths: list[tuple[float, Path]], called_in: Callable[[Path], dict[int, LoopCall]], script: str | None
+) -> tuple[str | None, float]:
+    """The deepest function of the user's, of those `called_in` each stack, that surely holds most of them, and its share of their time."""
     whole = sum(weight for weight, _ in paths)
     weights: dict[LoopCall, list[float]] = defaultdict(list)
     depth: dict[LoopCall, int] = {}
     for weight, path in paths:
-        for at, called in _below_loader(path).items():
+        for at, called in called_in(path).items():
             weights[called].append(weight)
             depth[called] = max(at, depth.get(called, 0))
     mostly = [called for called, found in weights.items() if share_bounds(len(found), len(paths))[0] >= DOMINANT_SHARE]

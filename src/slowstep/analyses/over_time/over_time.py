@@ -20,7 +20,14 @@ from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.growth import PartGrowth, find_growth
 from slowstep.analyses.over_time.periods import HIT_SHARE, find_periods
 from slowstep.analyses.over_time.startup import Startup, find_startup
-from slowstep.analyses.over_time.validations import Validations, find_fed_validations, find_validations
+from slowstep.analyses.over_time.validation_pace import JudgedSamples, find_validation_pace, passes_over_loaders
+from slowstep.analyses.over_time.validations import (
+    Validations,
+    find_fed_validations,
+    find_validations,
+    repeated_forwards,
+    samples_judged,
+)
 from slowstep.analyses.over_time.written import WrittenBytes, find_written
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.step_lookup import first_of_runs
@@ -128,23 +135,34 @@ def find_over_time(
         startup=find_startup(timeline, trainer, float(np.median(steps.duration_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
         restarts=restarts,
-        validations=_validations(timeline, trainer, steps, stacks, (*known, *found)),
+        validations=_validations(timeline, trainer, steps, stacks, ledger, (*known, *found)),
         stragglers=find_stragglers(timeline, trainer, steps, fetches, waits),
         unsteady=_unsteady(even, even_ns, (*known, *found)),
     )
 
 
 def _validations(
-    timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[OccasionalEvent, ...]
+    timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks, ledger: Ledger, events: tuple[OccasionalEvent, ...]
 ) -> Validations | None:
     validation = next((event for event in events if event.part == VALIDATION), None)
     if validation is None:
         return None
+    whole_ns = float(validation.ns.sum())
     if trainer.waits.is_empty():
         found = find_validations(trainer, steps, stacks)
+        passes = repeated_forwards(trainer, stacks)
+        judged = JudgedSamples(
+            samples=None if found.samples_ratio is None else found.samples_ratio * float(steps.samples.sum()), batch=None
+        )
     else:
         found = find_fed_validations(trainer, steps, validation.count, validation.every_steps)
-    return replace(found, batches=find_validation_batches(timeline, trainer, steps, stacks, float(validation.ns.sum())))
+        passes = passes_over_loaders(trainer)
+        judged = samples_judged(trainer, steps)
+    return replace(
+        found,
+        batches=find_validation_batches(timeline, trainer, steps, stacks, whole_ns),
+        pace=find_validation_pace(trainer, steps, stacks, ledger, whole_ns, judged, passes),
+    )
 
 
 def _start_name(trainer: Trainer) -> EventName:

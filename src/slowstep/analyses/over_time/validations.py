@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.input.validation_batches import ValidationBatches
+from slowstep.analyses.over_time.validation_pace import JudgedSamples, ValidationPace
 from slowstep.analyses.python.functions import Path, Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, meeting
 from slowstep.analyses.steps.steps import Steps
@@ -26,13 +27,12 @@ class Validations:
     samples_ratio: float | None  # samples of the validations in the window, over those that its steps trained on
     reads_own_loader: bool = False  # the training's own loader is read, without training on its batches
     batches: ValidationBatches | None = None  # where waiting for those of one loader is most of it
+    pace: ValidationPace | None = None
 
 
 def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validations:
     """Look at the stretches of repeated forwards without gradients that are no roll-outs, and at requests to other loaders."""
-    forwards = forwards_of(trainer, stacks)
-    validates = ~forwards.apart_plays
-    start, end = forwards.apart_start_ns[validates], forwards.apart_end_ns[validates]
+    start, end = repeated_forwards(trainer, stacks)
     read = trainer.other_waits.sort("start_ns")
     taken = np.union1d(inside(stacks, start, end), inside(stacks, read["start_ns"].to_numpy(), read["end_ns"].to_numpy()))
     return Validations(
@@ -43,15 +43,32 @@ def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validati
 
 def find_fed_validations(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
     """Of a training that a loader feeds, by the batches of `count` validations in the window, one in so many steps."""
-    low, high = steps.bounds_ns
-    in_window = (GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
-    judged = trainer.other_waits.filter(*in_window)
+    judged = _judged(trainer, steps)
     own = trainer.other_starts.filter(pl.col("loader").is_in(trainer.starts["loader"].implode()))
     return Validations(
         among_steps=None,
         samples_ratio=None if every_steps is None else _ratio_of_one(steps, judged["samples"], count, every_steps),
         reads_own_loader=judged["iterator"].is_in(own["iterator"].implode()).any(),
     )
+
+
+def repeated_forwards(trainer: Trainer, stacks: Stacks) -> tuple[Ints, Ints]:
+    """Begins and ends of repeated forwards without gradients that are no roll-outs."""
+    forwards = forwards_of(trainer, stacks)
+    validates = ~forwards.apart_plays
+    return forwards.apart_start_ns[validates], forwards.apart_end_ns[validates]
+
+
+def samples_judged(trainer: Trainer, steps: Steps) -> JudgedSamples:
+    """Those that other loaders than the training's gave in the window."""
+    samples = _judged(trainer, steps)["samples"]
+    unknown = samples.is_empty() or samples.has_nulls()
+    return JudgedSamples(samples=None if unknown else float(samples.sum()), batch=None if unknown else float(np.median(samples.to_numpy())))
+
+
+def _judged(trainer: Trainer, steps: Steps) -> pl.DataFrame:
+    low, high = steps.bounds_ns
+    return trainer.other_waits.filter(GAVE_BATCH, pl.col("start_ns") >= low, pl.col("start_ns") < high)
 
 
 def _ratio_of_one(steps: Steps, judged: pl.Series, count: int, every_steps: float) -> float | None:

@@ -8,15 +8,18 @@ What it sees:
     Where most passes over the training data end early, more samples validated than trained on are more than one for each. In a loop
     without a loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass.
     Inside of it, more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
+    One that is slow in itself is found from 15 % on, however seldom: it takes a fifth longer for a sample than the training does for its
+    input, forward, backward and update, and calls the model once for each; where such calls are not recorded, its batches are less than
+    half of the training's, or the model is not most of it. Else once for each pass is advice up to a third.
 Why it costs:
     While the model is evaluated it does not train, and neighbouring validations say nearly the same.
 How the gain is predicted:
     Every second validation is left out: r is half of the measured time of all, spread over the steps, and half of what steps after one take
-    longer than their neighbours. B is what the loader's workers need per step.
+    longer than their neighbours. B is what the loader's workers need per step. Of one that is slow in itself, r is what it takes above the
+    training's own input and forward for as many samples of its size: at worst above a whole step, at best above the forward.
 When it is wrong:
-    Early stopping or a schedule may need each of them; whether they do is not known here. A validation that is itself slow can be made
-    faster instead, which may gain more than every second one left out: where most of it is the making of one loader's batches, the data
-    set and, without workers, the function that holds most of that are named, but what less of it would gain is not predicted.
+    Early stopping or a schedule may need each of them; whether they do is not known here. Metrics that are costly by their nature count as
+    slow. Where most of it is the making of one loader's batches, the data set and, without workers, the function that holds most are named.
 What to try:
     Validate every 2k steps instead of every k, on a fixed part of the validation data, or with workers, a larger batch and no gradients;
     make its batches cheaper where they take most of it.
@@ -34,8 +37,16 @@ from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
+from slowstep.diagnosis.evidence.slow_validation import (
+    HeldBy,
+    SlowValidation,
+    as_the_training,
+    evidence_of,
+    has_small_batches,
+    slow_validation,
+)
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -43,7 +54,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.parts import VALIDATION
 from slowstep.reasons import Wording
-from slowstep.units import format_count, format_duration, format_share
+from slowstep.units import format_count, format_duration, format_ratio, format_share
 
 NAME = "frequent-validation"
 FEWEST = 3
@@ -75,12 +86,24 @@ def judge(m: Measurements) -> Answer:
     event = m.over_time.event(EventName.VALIDATION)
     if event is None or event.count < FEWEST or event.every_steps is None:
         return None
-    share, low, high = share_interval(m, event.ns)
-    frequency = _frequency(m, event)
+    interval = share_interval(m, event.ns)
+    share, frequency = interval[0], _frequency(m, event)
+    if share < SHARE_AT_LEAST:
+        return None
     threshold = SHARE_AT_LEAST if frequency is Frequency.HIGH else SHARE_ONCE_AN_EPOCH
-    if share < threshold:
-        return _not_judged(share) if frequency is Frequency.UNKNOWN and share >= SHARE_AT_LEAST else None
-    every = round(event.every_steps)
+    slow = slow_validation(m)
+    if slow is not None and (share < threshold or slow.left_ns < slow.pace.sample_ns / 2):
+        return _slow_in_itself(m, event, slow, frequency, interval)
+    if share >= threshold:
+        return _too_often(m, event, frequency, interval, threshold)
+    return _not_judged(share) if frequency is Frequency.UNKNOWN else _usual(m, event, frequency, interval)
+
+
+def _too_often(
+    m: Measurements, event: OccasionalEvent, frequency: Frequency, interval: tuple[float, float, float], threshold: float
+) -> Judged:
+    share, low, high = interval
+    every = round(event.every_steps or 1)
     spared = after_pauses(m, event.ns, share=1 / 2)
     counterfactual = with_pauses(_half_as_many(m, event, f"there were a validation every {2 * every} steps, each as long as now"), spared)
     finding = Finding(
@@ -111,6 +134,70 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _slow_in_itself(
+    m: Measurements, event: OccasionalEvent, slow: SlowValidation, frequency: Frequency, interval: tuple[float, float, float]
+) -> Judged:
+    share, low, high = interval
+    counterfactual = as_the_training(m, event.ns, slow, delay_share(m, event.part))
+    finding = Finding(
+        rule=NAME,
+        stage="output",
+        title=f"validation takes {format_duration(slow.pace.sample_ns)} for a sample, {format_ratio(slow.times)} what a whole step of the "
+        f"training does, and {format_share(share)} of the time{_mostly_in(m) or _mostly_of(slow)}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(VALIDATION,),
+        evidence=(
+            Evidence(name="validations", value=event.count, unit="in the window", threshold=FEWEST),
+            *_batches(m),
+            Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
+            Evidence(name="validating", value=share, unit="share of window", threshold=SHARE_AT_LEAST),
+            *evidence_of(slow),
+            saved_by(m, counterfactual),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=_faster(m, slow), bounded_by=None if _lever(m) is None else VALIDATION_OFF),
+            *_cheaper(m),
+            Fix(text=f"validate every {round(2 * (event.every_steps or 1))} steps{_seldom(m, event, frequency)}", lever=_lever(m)),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _usual(m: Measurements, event: OccasionalEvent, frequency: Frequency, interval: tuple[float, float, float]) -> Judged:
+    """That it is a part of the time, which many trainings take for it, and what there is to gain at most."""
+    share, low, high = interval
+    every = round(event.every_steps or 1)
+    finding = Finding(
+        rule=NAME,
+        stage="output",
+        title=f"validation takes {format_share(share)} of the time, which is usual for one in each pass over the training data"
+        f"{_mostly_in(m)}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(),
+        evidence=(
+            Evidence(name="validations", value=event.count, unit="in the window", threshold=FEWEST),
+            Evidence(name="steps between them", value=every, unit="steps"),
+            *_passes(m),
+            *_batches(m),
+            Evidence(name="validating", value=share, unit="share of window", threshold=SHARE_ONCE_AN_EPOCH),
+        ),
+        gain=unknown_gain("validation took no time", share=share),
+        fixes=(
+            Fix(text=f"validate every {2 * every} steps{_seldom(m, event, frequency)}, if half as many tell as much", lever=_lever(m)),
+            *_cheaper(m),
+            Fix(text=_less_data(m.training.words)),
+        ),
+        advisory=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
 
 
 def _half_as_many(m: Measurements, event: OccasionalEvent, assumes: str) -> Counterfactual:
@@ -151,6 +238,28 @@ def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> st
     if batches > (restarts.batches_each or math.inf):
         changes[Remedy.VALIDATION_EPOCHS] = None
     return f": {words.write(changes)}"
+
+
+def _mostly_of(slow: SlowValidation) -> str:
+    pace = slow.pace
+    return f", most of it {slow.held_by.value}" if pace.function is None else f", most of it in {pace.function}"
+
+
+def _faster(m: Measurements, slow: SlowValidation) -> str:
+    """What brings it to the pace of the training, by what holds most of it."""
+    words, batch = m.training.words, m.training.words.write({Remedy.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
+    if slow.held_by is HeldBy.WAITING:
+        return f"read its batches as fast as the training's: with workers that stay, and {batch}"
+    if slow.held_by is HeldBy.FORWARDS or has_small_batches(m, slow.pace):
+        without = f" and without gradients ({words.write({Remedy.NO_GRADIENTS: True})})" if words.has(Remedy.NO_GRADIENTS) else ""
+        return f"call the model for more samples at a time ({batch}){without}{_and_less(slow)}"
+    where = slow.pace.function or "the loop that validates"
+    return f"do less for each sample in {where}: keep results as tensors, and judge them all at once at the end"
+
+
+def _and_less(slow: SlowValidation) -> str:
+    """Beside that, where it is not most of it."""
+    return "" if slow.held_by is HeldBy.FORWARDS else f", and do less for each sample in {slow.pace.function or 'the loop that validates'}"
 
 
 def _less_data(words: Words) -> str:
