@@ -36,8 +36,8 @@ fixed run of the chain. A run without a prediction counts as infinitely wrong, a
 
 UNPREDICTED = """Their rules say why, and name the lever that tells; right is that they are found, and that nothing else is the verdict.
 The example's `too-few-threads` is no problem on the two cores of these machines: beside its loader's worker two threads were 0.73, 0.80 and
-0.91 times as fast as one (2026-11-24, three pairs), and healthy is right. `idle-cores` advises more threads where a whole core and half of
-all are idle."""
+0.91 times as fast as one (2026-11-24, three pairs), and healthy is right. `idle-cores` advises more threads where a whole core is idle and
+as many threads as find a core could gain a fifth."""
 
 
 def draw(raw: dict[str, Any], results_files: list[str]) -> str:

@@ -517,6 +517,8 @@ def _machine(cores: float) -> Machine:
         cores_at_start=None,
         cores_now=None,
         worker_cores=None,
+        workers_cores=None,
+        inherited_cores=None,
         threads=int(cores),
         ranks=1,
         major_faults_per_s=None,

@@ -106,6 +106,7 @@ MACHINE_TABLES: tuple[Table, ...] = (
             column("pid", pl.Int64, "process id"),
             column("cores", pl.Int64, "cores that its main thread and those bound as tightly may use together"),
             column("main_cores", pl.Int64, "cores that its main thread may use"),
+            column("which", pl.Int64, "which cores those together are, a bit each; 0 where that is not known"),
         ),
     ),
     Table(

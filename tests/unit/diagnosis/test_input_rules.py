@@ -17,7 +17,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input.input_causes import file_cost
 from slowstep.diagnosis.evidence.input.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
-from slowstep.findings import EvidenceCode
+from slowstep.findings import EvidenceCode, NotJudged
 from slowstep.frameworks._known import all_words
 from slowstep.parts import COLLECTION, Part, PartKind
 
@@ -468,6 +468,46 @@ def test_workers_that_wait_for_one_limit_are_not_told_to_become_more():
 
     assert code_of("too-few-workers", m) == "workers-share-a-limit"
     assert diagnose(m).verdict.state == "undetermined"
+
+
+# Of 120 ms for a batch three quarters are waits for a core: all four workers may use only one.
+BOUND = fed(4, cpu_ms=30.0, queued_ms=90.0, machine={"workers_cores": 1})
+
+
+def test_workers_that_share_fewer_cores_than_they_are_are_not_told_to_become_more():
+    answer = answer_of("too-few-workers", measurements(**BOUND))
+
+    assert isinstance(answer, NotJudged)
+    assert answer.reason.code == "workers-bound"
+    assert answer.change is not None
+    assert diagnose(measurements(**BOUND)).verdict.state != "healthy"
+
+
+@pytest.mark.parametrize("cores", [None, 4, 8])
+def test_workers_that_may_use_all_cores_are_judged_as_before(cores):
+    m = measurements(**with_all(BOUND, {"machine": {"workers_cores": cores}}))
+
+    assert code_of("too-few-workers", m) != "workers-bound"
+
+
+def test_workers_that_wait_for_a_disk_and_share_a_core_are_told_to_become_more_and_no_more_than_its_worth():
+    waits = fed(4, cpu_ms=10.0, blocked_ms=150.0, machine={"workers_cores": 1})
+
+    answer, free = (
+        judged("too-few-workers", measurements(**with_all(waits, {"machine": {"workers_cores": cores}}))) for cores in (1, None)
+    )
+
+    assert answer.counterfactual.expected.concurrent_ns >= 10 * MS
+    assert answer.finding.gain.predicted <= free.finding.gain.predicted
+
+
+@pytest.mark.parametrize("inherited", [None, 1])
+def test_workers_of_a_thread_that_is_bound_would_inherit_its_cores(inherited):
+    m = measurements(**fed(0, cpu_ms=40.0, machine={"inherited_cores": inherited}))
+
+    least = judged("serial-loader", m).counterfactual.expected.concurrent_ns
+
+    assert (least >= 40 * MS) is (inherited == 1)
 
 
 @pytest.mark.parametrize(

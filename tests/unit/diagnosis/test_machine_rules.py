@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from judged import answer_of, finding, judged, named, unjudged, values
-from made_measurements import GIB, MIB, device, measurements
+from made_measurements import GIB, MIB, MS, device, measurements
+from slowstep.analyses.compute.products import Multiplying, PassProducts
 from slowstep.analyses.machine.machine import Throttling
 from slowstep.analyses.machine.memory import Limit, MemoryGrowth
 from slowstep.diagnosis.engine import diagnose
@@ -40,6 +41,27 @@ MANY: dict[str, Any] = {"cores": 16.0, "machine": {"threads": 1, "idle_cores": 1
 PHYSICAL: dict[str, Any] = {"trainer": {"facts": {"physical_cores": 8}}}
 SHARED: dict[str, Any] = {"threads": 1, "idle_cores": 0.85, "tree_cores": 1.2}
 TWO: dict[str, Any] = {"cores": 2.0, "machine": {"threads": 1, "idle_cores": 0.97, "tree_cores": 1.0}}
+
+
+def threads_on(threads: int, cores: int) -> dict[str, Any]:
+    """That many threads, all of which compute while the model does, on physical cores of which nobody else uses one."""
+    used = 0.97 * threads
+    machine = {"threads": threads, "idle_cores": cores - used, "tree_cores": used}
+    return {"cores": float(cores), "machine": machine, "trainer": {"facts": {"physical_cores": cores}}}
+
+
+def small_beside(share: float, *, products: int = 400_000_000, longest_ms: float = 0.5) -> dict[str, Any]:
+    """A thousand operations to a step of 19.5 ms on one of four cores, `share` of which are products of matrices, backward and forward."""
+    count = round(share * 19.5 / 1.5 / longest_ms)
+    each = Multiplying(
+        kind="matrices", shape=(256, 256), count=count, products=products // 2, backward=products, moved=200_000, moved_back=400_000,
+        longest_ns=longest_ms * MS,
+    )  # fmt: skip
+    given = threads_on(1, 4)
+    given["trainer"]["facts"]["graph_nodes"] = 1000
+    return {**given, "compute": {"products": PassProducts(operations=(each,), unknown=())}}
+
+
 QUOTA: dict[str, Any] = {"quota_cores": 2.0, "throttling": Throttling(share=0.6, cores=1.0)}
 BOUND: dict[str, Any] = {"cores_at_start": 4, "cores_now": 1, "tree_cores": 1.0, "threads": 1}
 
@@ -57,6 +79,10 @@ FIRING: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "little of a group's limit left": ("memory-near-limit", memory(left=GIB / 2, of=10 * GIB), {"least that was left": 512.0}),
     "swapping": ("memory-near-limit", memory(swap_in_per_s=5 * MIB), {"swapped in": 5.0}),
     "one thread on many cores": ("idle-cores", MANY, {"threads for one operation": 1}),
+    "three threads on four cores": ("idle-cores", threads_on(3, 4), {"threads for one operation": 3}),
+    "four threads on sixteen cores": ("idle-cores", threads_on(4, 16), {"threads for one operation": 4}),
+    "twelve threads on sixteen cores": ("idle-cores", threads_on(12, 16), {"threads for one operation": 12}),
+    "large products beside many small operations": ("idle-cores", small_beside(0.4), {"computing that divides among threads": 7.5 / 19.5}),
     "one thread on two cores, of which little else runs on the other": ("idle-cores", TWO, {"cores idle": 0.97}),
     "more threads than cores": (
         "thread-contention",
@@ -105,7 +131,12 @@ SILENT: dict[str, tuple[str, dict[str, Any]]] = {
     "a fifth left": ("memory-near-limit", memory(left=2 * GIB, of=10 * GIB)),
     "a small share of a large machine left": ("memory-near-limit", memory(left=60 * GIB, of=1024 * GIB)),
     "pages that come back now and then": ("memory-near-limit", memory(swap_in_per_s=20_000.0)),
-    "threads for half of the cores and more": ("idle-cores", {**MANY, "machine": {"threads": 9, "idle_cores": 14.0}}),
+    "threads that are not used themselves": ("idle-cores", {**MANY, "machine": {"threads": 9, "idle_cores": 14.0}}),
+    "seven threads on eight cores": ("idle-cores", threads_on(7, 8)),
+    "threads of which workers do what seems used": ("idle-cores", {**threads_on(4, 8), "demand": {"cpu_ns": 60 * MS, "workers": 2}}),
+    "small operations beside large ones that only move": ("idle-cores", small_beside(0.4, products=4_000_000)),
+    "small operations beside a few products": ("idle-cores", small_beside(0.1)),
+    "small operations, products too": ("idle-cores", small_beside(0.4, longest_ms=0.05)),
     "operations too short to be divided": ("idle-cores", {**MANY, "trainer": {"facts": {"graph_nodes": 2000}}}),
     "two cores of which the training keeps one busy": ("idle-cores", {**TWO, "machine": SHARED}),
     "a thread for each physical core": ("idle-cores", {**MANY, **PHYSICAL, "machine": {"threads": 8, "idle_cores": 8.0}}),
@@ -259,7 +290,7 @@ def test_idle_cores_are_advice_where_they_may_be_hardware_threads_of_busy_ones()
 
 
 def test_no_more_threads_are_proposed_than_there_are_physical_cores() -> None:
-    three = {**MANY, **PHYSICAL, "machine": {"threads": 3, "idle_cores": 13.0, "ranks": 1}}
+    three = {**MANY, **PHYSICAL, "machine": {"threads": 3, "idle_cores": 13.0, "ranks": 1, "tree_cores": 3.0}}
     assert [fix.lever for fix in judged("idle-cores", measurements(**three)).finding.fixes] == ["threads=6"]
     assert answer_of("idle-cores", measurements(**{**three, "machine": {"threads": 1, "idle_cores": 13.0, "ranks": 5}})) is None
 

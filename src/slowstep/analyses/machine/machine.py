@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import polars as pl
 
@@ -36,6 +38,8 @@ class Machine:
     cores_at_start: int | None  # the most that the training process was seen to be allowed, usually when it began
     cores_now: int | None  # that its computing threads may use at the end of the window
     worker_cores: int | None  # the least that one of its loader's workers may use
+    workers_cores: int | None  # that all of them may use together
+    inherited_cores: int | None  # that the main thread of the training may use, and processes that it starts
     threads: int | None  # for one operation, per training process
     ranks: int  # training processes on this machine
     major_faults_per_s: float | None
@@ -59,6 +63,8 @@ def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions
         cores_at_start=_most_cores(affinities, trainer.facts.pid),
         cores_now=_cores_of(affinities, [trainer.facts.pid]),
         worker_cores=_cores_of(affinities, _workers(timeline)),
+        workers_cores=_together(affinities, _workers(timeline)),
+        inherited_cores=_cores_of(affinities, [trainer.facts.pid], "main_cores"),
         threads=trainer.facts.threads,
         ranks=max(timeline.table("updates")["process"].n_unique(), 1),
         major_faults_per_s=None if faults is None else faults * 1e9,
@@ -87,10 +93,17 @@ def _quota(timeline: Timeline, trainer: Trainer, window: Window) -> float | None
     return trainer.facts.cpu_quota if changes.is_empty() else changes["cores"][-1]
 
 
-def _cores_of(affinities: pl.DataFrame, pids: list[int]) -> int | None:
+def _cores_of(affinities: pl.DataFrame, pids: list[int], column: str = "cores") -> int | None:
     """The least of the cores that these processes may use, as read last; None where they were not looked at."""
-    last = affinities.filter(pl.col("pid").is_in(pids)).group_by("pid").agg(pl.col("cores").last())
-    return None if last.is_empty() else int(last["cores"].min())  # type: ignore[arg-type]
+    last = affinities.filter(pl.col("pid").is_in(pids)).group_by("pid").agg(pl.col(column).last())
+    return None if last.is_empty() else int(last[column].min())  # type: ignore[arg-type]
+
+
+def _together(affinities: pl.DataFrame, pids: list[int]) -> int | None:
+    """How many cores these processes may use together, as read last; None where it is not known which each may use."""
+    last = affinities.filter(pl.col("pid").is_in(pids)).group_by("pid").agg(pl.col("which").last())
+    which = last["which"].to_list()
+    return None if not which or 0 in which else reduce(or_, which).bit_count()
 
 
 def _most_cores(affinities: pl.DataFrame, pid: int) -> int | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # A process with more is looked at by its first threads; those have the cores of all where the library binds them one by one.
 _MOST_THREADS: Final = 64
+# A reading holds the numbers of cores below this one, a bit each.
+_MOST_CORES: Final = 62
 
 
 class AffinityReader(Reader):
@@ -24,22 +26,24 @@ class AffinityReader(Reader):
 
     def __init__(self, place: MonitoredCommand, cores_of: Callable[[int], set[int]]) -> None:
         self._family, self._proc, self._cores_of = place.family, place.proc, cores_of
-        self._said: dict[int, tuple[int, int]] = {}
+        self._said: dict[int, tuple[int, int, int]] = {}
 
     def read(self, now_ns: int) -> list[Reading]:
-        """A reading for each process in which something is new: a cores of threads bound as tightly as the main thread, b its own."""
+        """A reading for each process in which something is new: a cores of threads bound as tightly as the main thread, b its own, c which
+        the first are.
+        """
         self._family.look(now_ns)
         readings: list[Reading] = []
         for pid in self._family.members:
             allowed = self._allowed(pid)
             if allowed is not None and allowed != self._said.get(pid):
                 self._said[pid] = allowed
-                readings.append((contract.READING_AFFINITY, *allowed, 0, pid))
+                readings.append((contract.READING_AFFINITY, *allowed, pid))
         for pid in self._said.keys() - self._family.members.keys():
             del self._said[pid]
         return readings
 
-    def _allowed(self, pid: int) -> tuple[int, int] | None:
+    def _allowed(self, pid: int) -> tuple[int, int, int] | None:
         try:
             main = self._cores_of(pid)
             threads = sorted(map(int, os.listdir(f"{self._proc}/{pid}/task")))[:_MOST_THREADS]
@@ -53,7 +57,12 @@ class AffinityReader(Reader):
                 continue  # it has ended meanwhile
             if len(own) <= len(main):
                 together |= own
-        return len(together), len(main)
+        return len(together), len(main), _bits(together)
+
+
+def _bits(cores: set[int]) -> int:
+    """0 where one of them has a larger number than fits."""
+    return sum(1 << core for core in cores) if max(cores, default=_MOST_CORES) < _MOST_CORES else 0
 
 
 def open_affinity(place: MonitoredCommand) -> Reader:

@@ -92,7 +92,8 @@ READING_TIMES: Final = 38  # of the machine, cumulative: a idle ns without b, b 
 READING_PRESSURE: Final = 39  # index in PRESSURES. Cumulative: a ns in which some task waited, b ns in which all did (-1 unknown)
 READING_THROTTLE: Final = 40  # of the control group, cumulative: a periods, b periods throttled, c ns throttled (of all cores added)
 READING_QUOTA: Final = 41  # written when it changes. a thousandths of a core that the control group allows (-1 no limit)
-READING_AFFINITY: Final = 42  # index pid, when it changes. a cores of its main thread and of those bound as tightly, b of that alone
+# index pid, when it changes. a cores of its main thread and of those bound as tightly, b of that alone, c which a are: bits, 0 unknown
+READING_AFFINITY: Final = 42
 READING_GROUP_MEMORY: Final = 43  # of the control group. a bytes used, b limit (-1 none), c of them file pages that can be dropped
 READING_MEMORY: Final = 44  # of the machine. a bytes in total, b bytes available
 READING_SWAP: Final = 45  # of the machine. a free bytes of swap space, b bytes swapped in, c bytes swapped out (both cumulative)

@@ -24,7 +24,7 @@ _PLAIN: Mapping[str, tuple[int, Mapping[str, str]]] = {
     "tree_faults": (fmt.READING_FAULTS, {"minor": "a", "major": "b"}),
     "machine_times": (fmt.READING_TIMES, {"idle_ns": "a", "storage_ns": "b"}),
     "throttles": (fmt.READING_THROTTLE, {"periods": "a", "throttled": "b", "throttled_ns": "c"}),
-    "affinities": (fmt.READING_AFFINITY, {"cores": "a", "main_cores": "b", "pid": "thread"}),
+    "affinities": (fmt.READING_AFFINITY, {"cores": "a", "main_cores": "b", "which": "c", "pid": "thread"}),
     "group_memory": (fmt.READING_GROUP_MEMORY, {"used_bytes": "a", "limit_bytes": "b?", "droppable_bytes": "c?"}),
     "machine_memory": (fmt.READING_MEMORY, {"total_bytes": "a", "available_bytes": "b"}),
     "swap": (fmt.READING_SWAP, {"free_bytes": "a", "in_bytes": "b", "out_bytes": "c"}),

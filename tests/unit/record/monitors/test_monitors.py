@@ -166,14 +166,21 @@ def test_affinity_is_said_when_it_changes(machine: FakeMachine) -> None:
     cores = {10: {0, 1, 2, 3}, 15: {0, 1, 2, 3}}
     reader = affinity.AffinityReader(machine.place(10), cores.__getitem__)
 
-    assert reader.read(SECOND) == [(contract.READING_AFFINITY, 4, 4, 0, 10)]
+    assert reader.read(SECOND) == [(contract.READING_AFFINITY, 4, 4, 0b1111, 10)]
     assert reader.read(2 * SECOND) == []
     cores[10] = {0}
     # The other thread was made before: that it may use more says nothing of where the main thread computes.
-    assert reader.read(3 * SECOND) == [(contract.READING_AFFINITY, 1, 1, 0, 10)]
+    assert reader.read(3 * SECOND) == [(contract.READING_AFFINITY, 1, 1, 0b1, 10)]
     # A library that gives each thread a core of its own.
     cores[15] = {1}
-    assert reader.read(4 * SECOND) == [(contract.READING_AFFINITY, 2, 1, 0, 10)]
+    assert reader.read(4 * SECOND) == [(contract.READING_AFFINITY, 2, 1, 0b11, 10)]
+
+
+def test_of_a_machine_with_more_cores_than_fit_it_is_not_said_which_a_process_may_use(machine: FakeMachine) -> None:
+    machine.process(10)
+    reader = affinity.AffinityReader(machine.place(10), {10: {0, 200}}.__getitem__)
+
+    assert reader.read(SECOND) == [(contract.READING_AFFINITY, 2, 2, 0, 10)]
 
 
 # The machine.

@@ -101,6 +101,7 @@ class InputSide:
     delay_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
     in_loop: bool = False  # whether the training thread is the producer
     gives_all: bool = False  # a stream, of which each worker may give all samples
+    worker_cores: float | None = None  # that workers may use, where these are fewer than the training's
 
 
 def is_made_by_pipeline(m: Measurements) -> bool:
@@ -149,7 +150,15 @@ def find_side(m: Measurements) -> InputSide | Reason:
         delay_ns=m.input.demand.queued_ns,
         in_loop=m.input.loader.num_workers == 0,
         gives_all=m.input.loader.divides is False,
+        worker_cores=_worker_cores(m, m.machine.cores),
     )
+
+
+def _worker_cores(m: Measurements, cores: float) -> float | None:
+    """What those that there are may use; where there are none, what they would inherit, which a library that binds threads leaves small."""
+    resources, has_workers = m.machine.resources, m.input.loader is not None and m.input.loader.num_workers > 0
+    allowed = resources.workers_cores if has_workers else resources.inherited_cores
+    return float(allowed) if allowed is not None and allowed < cores else None
 
 
 def side_of_loop(m: Measurements, made: LoopInput) -> InputSide | Reason:
@@ -281,7 +290,7 @@ def workers_needed(side: InputSide, now: int) -> int:
     if now == 0 or used <= 1 + SPARE_THREADS:
         # Beside a training thread that makes its batches itself PyTorch's own threads still spin; in a worker it has none.
         used = min(used, 1.0)
-    at_once = side.cores * min(1 / max(used, 1e-9), WORKERS_PER_CORE)
+    at_once = min(side.cores, side.worker_cores or side.cores) * min(1 / max(used, 1e-9), WORKERS_PER_CORE)
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * needed_every_ns(side))), math.floor(at_once)), now + 1)
 
 
@@ -308,12 +317,13 @@ def concurrent_ns(
     side: InputSide, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0, cores: float | None = None
 ) -> float:
     """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores (of
-    `cores` where given), nor below what other loaders' workers take for theirs.
+    `cores` where given), nor below what workers need of those that they may use, nor what other loaders' workers take for theirs.
     """
     left = 1 - spared_wall_ns / max(side.wall_ns, 1.0)
     wall = side.wall_ns * left / max(workers, 1) + float(side.filling_ns.mean()) * left + side.startup_ns
     computing = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / (cores or side.cores)
-    return max(wall, computing, side.others_ns)
+    bound = 0.0 if side.worker_cores is None else side.cpu_ns * left / side.worker_cores
+    return max(wall, computing, bound, side.others_ns)
 
 
 def core_bound_ns(m: Measurements, side: InputSide, attained: float, *, by_others: bool = True) -> float:

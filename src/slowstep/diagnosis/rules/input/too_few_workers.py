@@ -12,7 +12,8 @@ How the gain is predicted:
     compute all of the time, and slow each other when they do (see ATTAINED). At best only what makes batches needs them, and the training's
     threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once changes (ends
     of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share one limit (a
-    lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worst.
+    lock, a disk, a line), or workers may use fewer cores than they are and need, the rule does not judge. Else workers share what they wait
+    for by a tenth at worst.
 When it is wrong:
     If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
     workers wait longer than is predicted. Each worker needs memory.
@@ -34,6 +35,7 @@ from slowstep.diagnosis.evidence.input.faster_making import or_faster
 from slowstep.diagnosis.evidence.input.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input.input_side import (
     ATTAINED,
+    COMFORTABLE,
     WAIT_SHARE,
     InputSide,
     claims,
@@ -80,6 +82,12 @@ WORKERS_SHARE_A_LIMIT = Wording(
     "batches that {workers} workers make at once take {times:times} as long as one that is made alone: more workers would wait for "
     "each other, too; look for a lock, a disk or a server that all of them share",
 )
+WORKERS_BOUND = Wording(
+    "workers-bound",
+    "{workers} may use only {cores:g} of the {of:g} cores that the training may, and need {needed_ms:.2g} ms of these where a batch is "
+    "needed every {every_ms:.2g} ms: they have inherited that, so more of them do not help; {remedy}",
+)
+UNBIND = "os.sched_setaffinity(0, range(os.cpu_count())) in worker_init_fn gives them all"
 
 
 def judge(m: Measurements) -> Answer:
@@ -95,6 +103,8 @@ def judge(m: Measurements) -> Answer:
     now = m.input.loader.num_workers
     if m.input.facts.fetch_concurrency is not None and m.input.facts.fetch_concurrency.share_a_limit:
         return NotJudged(rule=NAME, reason=_shared(m.input.facts.fetch_concurrency, now))
+    if (bound := _bound(m, side, now)) is not None:
+        return bound
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(m, side, workers)
     if not workers_save(m, side, workers):
@@ -176,6 +186,24 @@ def _uneven(m: Measurements, side: InputSide) -> NotJudged | None:
         ahead=ahead,
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, prefetch(ahead)))
+
+
+def _bound(m: Measurements, side: InputSide, now: int) -> NotJudged | None:
+    """Workers that may use fewer cores than they are, and would keep up on all: nobody knows how fast they are there."""
+    if side.worker_cores is None or now <= side.worker_cores:
+        return None
+    each, needed_ns = 1e6 * max(m.input.demand.batches, 1e-9), side.cpu_ns / side.worker_cores
+    if needed_ns <= COMFORTABLE * needed_every_ns(side):
+        return None
+    reason = WORKERS_BOUND(
+        workers=format_count(now, "worker"),
+        cores=side.worker_cores,
+        of=side.cores,
+        needed_ms=needed_ns / each,
+        every_ms=needed_every_ns(side) / each,
+        remedy=UNBIND,
+    )
+    return NotJudged(rule=NAME, reason=reason, change=UNBIND)
 
 
 def _shared(found: FetchConcurrency, now: int) -> Reason:

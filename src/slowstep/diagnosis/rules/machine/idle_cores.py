@@ -1,17 +1,20 @@
 """Cores stand idle while the model computes on a few threads.
 
 What it sees:
-    Compute on the processor is at least half of the window, at least half of the cores allowed (and one) stand idle but for a tenth,
-    PyTorch was given no more threads than half of the cores, and its operations are long enough to be divided: 0.1 ms each or more.
-    That leaves the verdict open. Hardware threads of one core share what computes: cores are physical ones, and where these are not
-    known it is advice, for a framework that starts one thread for each leaves half of the others idle for good reason. Cores that others
-    use are idle where the machine is not a busy one by that; else that is not known, and that leaves no verdict open.
+    Compute on the processor is at least half of the window, at least one of the cores allowed stands idle but for a tenth, the threads that
+    one operation has are used, and as many more as there are idle cores would gain 1.2x or more if all that divides were divided among
+    them: operations of 0.1 ms each or more on average, else those products of that length that have enough to multiply for what they
+    move, where it is known what a pass multiplies (docs/decisions/0047). That leaves the verdict open. Hardware threads of one core share
+    what computes: cores are physical ones, and where these are not known it is advice, for a framework that starts one thread for each
+    leaves half of the others idle for good reason. Cores that others use are idle where the machine is not a busy one by that; else half of
+    the cores must be, and where they are not that is not known, and leaves no verdict open.
 Why it costs:
     One operation is computed by as many threads as PyTorch was given. torchrun gives each process one where OMP_NUM_THREADS is not set.
 How the gain is predicted:
     Not at all: how well operations divide is known only by trying, and two threads may well be slower than one.
 When it is wrong:
-    Operations that are long in sum but made of many short pieces (recurrent layers) do not divide. Somebody may need the idle cores.
+    Operations that are long in sum but made of many short pieces (recurrent layers) do not divide. Somebody may need the idle cores. A step
+    of small operations with a large one among them that is no product (a sort, an embedding) may gain nevertheless.
     Training processes that wait for each other leave cores idle too.
 What to try:
     Twice as many threads first, and compare: OMP_NUM_THREADS=N in the environment, or torch.set_num_threads(N).
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.compute.products import Multiplying, PassProducts
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration import side_by_side
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
@@ -35,6 +39,11 @@ from slowstep.units import format_count
 
 NAME = "idle-cores"
 COMPUTE_SHARE = 0.5
+# Two threads where there was one gained 1.10 to 1.64 of 2 (docs/decisions/0040): some half of what they would at most. A doubt is what may
+# gain a tenth, which at most gains twice that.
+AT_MOST = 1.20
+# Of the threads that one operation has, computing: where fewer are, its operations do not divide among those either.
+USED_SHARE = 0.5
 IDLE_SHARE = 0.5
 IDLE_CORES = 1.0
 # What the machine and the recorder do beside takes a part of an idle core.
@@ -42,6 +51,11 @@ NEARLY = side_by_side.IDLE_CORE.value
 # PyTorch divides element-wise operations from 32,768 elements on (at::internal::GRAIN_SIZE), which take about 10 us; starting and joining
 # threads takes about as long. An operation ten times as long may gain.
 OPERATION_NS = 100_000.0
+# Products of two elements for each element moved: with fewer (separable convolutions, elementwise products) memory sets the pace, which all
+# cores share. A product of matrices of 64 has 21.
+PRODUCTS_PER_MOVED = 16
+# Backward computes the gradients of inputs and of weights: forward and backward take half as long again.
+WITH_FORWARD = 1.5
 
 
 OTHERS_ON_CORES = Wording(
@@ -64,23 +78,37 @@ class SpareCores:
     ranks: int
     compute: float  # share of the window
     per_operation_ns: float
+    divides: float  # share of the window: computing that could be divided among more threads
+    used: float  # cores, by the training itself while it computes
     left: float
     idle: float
+    others_compute: bool
 
     @property
     def enough(self) -> float:
-        return NEARLY * max(IDLE_SHARE * self.cores, IDLE_CORES)
+        """Where others compute, what is idle on average is not so all the time."""
+        return NEARLY * max(IDLE_SHARE * self.cores if self.others_compute else 0.0, IDLE_CORES)
 
     @property
     def proposed(self) -> int:
         """How many threads to try first for one operation, in each training process."""
-        return min(2 * self.threads, int(self.cores // self.ranks))
+        return min(2 * self.threads, self.most)
+
+    @property
+    def most(self) -> int:
+        """How many threads find a core, in each training process."""
+        return min(int(self.cores // self.ranks), self.threads + int(self.left / NEARLY // self.ranks))
+
+    @property
+    def at_most(self) -> float:
+        """The gain if all that divides were divided among as many threads."""
+        return 1 / (1 - self.divides * (1 - self.threads / max(self.most, self.threads)))
 
     @property
     def is_wide(self) -> bool:
         """Whether what computes could be divided among more cores, if these are free."""
-        by_few = self.threads * self.ranks <= self.cores / 2 and self.proposed > self.threads
-        return by_few and self.compute >= COMPUTE_SHARE and self.left >= self.enough and self.per_operation_ns >= OPERATION_NS
+        are_used = self.used >= USED_SHARE * self.threads * self.ranks
+        return self.compute >= COMPUTE_SHARE and self.left >= self.enough and are_used and self.at_most >= AT_MOST
 
 
 def judge(m: Measurements) -> Answer:
@@ -105,17 +133,41 @@ def _spare_cores(m: Measurements) -> SpareCores | None:
     cores = min(limit for limit in (cores, resources.quota_cores, physical) if limit is not None)
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
     # All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
-    left = cores - resources.tree_cores / max(compute, COMPUTE_SHARE)
+    used = resources.tree_cores / max(compute, COMPUTE_SHARE)
+    left, each_ns = cores - used, compute * float(m.step_ns.mean()) / nodes
     return SpareCores(
         cores=cores,
         are_physical=physical is not None,
         threads=resources.threads,
         ranks=resources.ranks,
         compute=compute,
-        per_operation_ns=compute * float(m.step_ns.mean()) / nodes,
+        per_operation_ns=each_ns,
+        divides=compute if each_ns >= OPERATION_NS else compute * _large_share(m, compute),
+        used=used - _by_workers(m) / max(compute, COMPUTE_SHARE),
         left=left,
         idle=left if physical is not None and not m.machine.load.busy else _idle(m, left),
+        others_compute=m.machine.load.busy,
     )
+
+
+def _by_workers(m: Measurements) -> float:
+    """Cores that the loader's workers use."""
+    return (m.input.demand.cpu_ns or 0.0) / float(m.step_ns.mean()) if m.input.demand.workers else 0.0
+
+
+def _large_share(m: Measurements, compute: float) -> float:
+    """Of computing, what large products take, where small operations make the average short; 0 where it is not known what multiplies."""
+    products = m.compute.products
+    if not isinstance(products, PassProducts):
+        return 0.0
+    large_ns = sum(each.count * (each.longest_ns or 0.0) for each in products.operations if _is_large(each))
+    return min(WITH_FORWARD * large_ns / (compute * float(m.step_ns.mean())), 1.0) if compute > 0 else 0.0
+
+
+def _is_large(operation: Multiplying) -> bool:
+    if operation.longest_ns is None or operation.longest_ns < OPERATION_NS or operation.backward is None or not operation.moved_back:
+        return False
+    return operation.backward >= PRODUCTS_PER_MOVED * operation.moved_back
 
 
 def _idle(m: Measurements, left: float) -> float:
@@ -129,10 +181,12 @@ def _judged(m: Measurements, spare: SpareCores) -> Judged:
     evidence = (
         Evidence(name="cores idle", value=spare.idle, unit="cores", threshold=spare.enough, where=f"of {spare.cores:g} allowed"),
         Evidence(name="cores used by the training", value=resources.tree_cores, unit="cores"),
-        Evidence(name="threads for one operation", value=resources.threads, unit="threads", threshold=spare.cores / 2),
+        Evidence(name="threads for one operation", value=resources.threads, unit="threads", threshold=spare.cores / spare.ranks),
         Evidence(name="training processes", value=resources.ranks, unit="processes"),
         Evidence(name="compute", value=spare.compute, unit="share of window", threshold=COMPUTE_SHARE),
         Evidence(name="compute per operation", value=spare.per_operation_ns / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
+        Evidence(name="computing that divides among threads", value=spare.divides, unit="share of window"),
+        Evidence(name="gain if that is divided among all cores", value=round(spare.at_most, 2), unit="x as fast", threshold=AT_MOST),
     )
     by_framework = m.training.words.advise(Remedy.THREADS, threads=spare.proposed)
     text = f"try OMP_NUM_THREADS={spare.proposed} (or {by_framework}) and compare: small operations do not gain"
@@ -140,9 +194,9 @@ def _judged(m: Measurements, spare: SpareCores) -> Judged:
         rule=NAME,
         stage="compute",
         title=f"{spare.idle:.1f} of {spare.cores:g} cores stand idle while the model computes on {format_count(spare.threads, 'thread')}",
-        share=spare.compute,
-        share_low=spare.compute if spare.are_physical else 0.0,
-        share_high=spare.compute,
+        share=spare.divides,
+        share_low=spare.divides if spare.are_physical else 0.0,
+        share_high=spare.divides,
         claims=(),
         evidence=evidence,
         gain=unknown_gain("operations used more threads"),
@@ -155,6 +209,6 @@ def _judged(m: Measurements, spare: SpareCores) -> Judged:
 RULE = Rule(
     name=NAME,
     stages=("compute",),
-    topics=("compute", "ledger", "machine", "sharing", "steps", "trainer", "training"),
+    topics=("compute", "input", "ledger", "machine", "sharing", "steps", "trainer", "training"),
     judge=judge,
 )
