@@ -6,8 +6,9 @@ What it changes:
 What it answers:
     What the starting of workers at each change of epoch costs. Only blocks with changes of epoch in them can show it (`epoch_changes`).
 When it has no meaning:
-    Without workers, where they are persistent already, where no change of epoch was seen before the experiment, and where the loader cannot
-    be built a second time (see workers).
+    Without workers, where they are persistent already, where no change of epoch was seen before the experiment, where the script changes
+    attributes of the data set between epochs (set_epoch), which workers that stay would not see, and where the loader cannot be built a
+    second time (see workers).
 How it is undone:
     As workers.
 """

@@ -2,7 +2,8 @@
 
 What it changes:
     A second loader, like the training's own but for the number of its workers, is started with it; while the lever is on the training
-    gets that one's batches. Each loader's workers rest while the other is asked. In place of a loader without workers they are persistent.
+    gets that one's batches. Each loader's workers rest while the other is asked. In place of a loader without workers they are persistent,
+    but where the script changes attributes of the data set between epochs.
     Of several loaders that are read in each step, as by zip(), or in turns, it is the one that is waited for most, and the report names it.
     An epoch ends with a smaller batch where it does so without the lever; batches of a batch sampler of the script's own come as they come.
 What it answers:

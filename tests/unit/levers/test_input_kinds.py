@@ -256,3 +256,18 @@ def test_two_iterators_of_one_loader_are_two(tmp_path: Path) -> None:
     assert walked.done
     assert walked.faults == {}
     assert set(lengths) == {LENGTH}
+
+
+def test_workers_do_not_stay_where_the_script_changes_its_data_set_between_epochs(tmp_path: Path) -> None:
+    loader = made(num_workers=1)()
+
+    def train(script: Script) -> None:
+        loader.dataset.epoch, more = 0, True
+        while more:
+            loader.dataset.epoch += 1
+            more = all(script.step(batch) for batch in loader)
+
+    walked = walk(tmp_path / "r", plan_of(["persistent-workers"], [0, 1, 0, 1], steps=6), train, lead_in=2 * LENGTH + 5)
+
+    assert walked.faults == {}
+    assert walked.became(1) == ["not applicable"]

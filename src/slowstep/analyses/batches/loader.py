@@ -50,6 +50,9 @@ class Loader:
     divides: bool | None = None  # whether each worker gives its part of a stream, not all of it; None of a data set with indices, too
     draws: bool = False  # that is unknown because the stream's code draws at random: each worker may give samples of its own, or not
     snapshot_every: int | None = None  # with every so many batches a worker sends its state; None where it sends none
+    changed: tuple[str, ...] | None = None  # of its data set, by the script between passes
+    generator: str | None = None  # by which a data set with indices holds a generator of random numbers, a copy in each worker
+    drop_last: bool | None = None
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -87,7 +90,16 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         divides=row["divides"],
         draws=bool(row["draws"]),
         snapshot_every=row["snapshot_every"] or None,
+        changed=_changed(read, most),
+        generator=row["generator"],
+        drop_last=row["drop_last"],
     )
+
+
+def _changed(read: pl.DataFrame, whose: int) -> tuple[str, ...] | None:
+    """In any of its passes; None where no two were held against each other."""
+    told = read.filter(pl.col("whose") == whose)["changed"].drop_nulls().to_list()
+    return tuple(sorted({name for names in told for name in names})) if told else None
 
 
 def _is_marked(row: dict[str, Any]) -> bool:

@@ -64,6 +64,9 @@ _ITERATOR_KEYS = {
     "divides": "divides",
     "draws": "draws",
     "snapshot_every": "snapshot_every",
+    "changed": "changed",
+    "generator": "generator",
+    "drop_last": "drop_last",
 }
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from torch.utils.data import BatchSampler, ConcatDataset, Dataset, SequentialSampler, Subset
 
 from slowstep.frameworks.torch.inside._loader.described import describe_iterator, even_batches
@@ -244,3 +247,27 @@ def test_what_answers_every_name_is_described_by_its_class() -> None:
     assert (note["collate"], note["collate_file"], note["is_default_collate"]) == (f"{__name__}.Answers", None, False)
     assert (note["batch_size"], note["context"]) == (None, None)
     json.dumps(note)
+
+
+class Augmented(Dataset[int]):
+    def __init__(self, **held: Any) -> None:
+        vars(self).update(held)
+
+    def __len__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name"),
+    [
+        (Augmented(rng=random.Random(1)), "rng"),
+        (Augmented(draw=np.random.default_rng(1)), "draw"),
+        (Augmented(generator=torch.Generator()), "generator"),
+        (Subset(Augmented(rng=np.random.RandomState(1)), [0]), "rng"),
+        (Augmented(transform=Augmented(rng=random.Random(1))), "rng"),
+        (Augmented(epoch=1, files=["a"], data=np.zeros(3)), None),
+    ],
+)
+def test_a_generator_that_a_data_set_holds_is_named(dataset: Any, name: str | None) -> None:
+    assert describe_iterator({"_dataset": dataset, "_dataset_kind": 0}, None)["generator"] == name
+    assert describe_iterator({"_dataset": dataset, "_dataset_kind": 1}, None)["generator"] is None

@@ -18,6 +18,7 @@ from slowstep.diagnosis.evidence.input.input_side import (
     concurrent_ns,
     cores_left_by_others,
 )
+from slowstep.diagnosis.evidence.input.kept_workers import changed_between_epochs, of_their_generators
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued, unknown_gain
@@ -86,8 +87,11 @@ def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     words = m.training.words
     if is_marked(m):
         return Fix(text=words.advise(Remedy.MAKE_ASIDE, workers=words.write({Remedy.WORKERS: workers}) or "worker processes"))
-    text = words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True}) or words.advise(Remedy.WORKERS)
-    return fix_of_its_loader(m, text + _for(m, handed) + _of_stream(m), workers_lever(workers))
+    changes: dict[Remedy, object] = {Remedy.WORKERS: workers}
+    if not changed_between_epochs(m):
+        changes[Remedy.PERSISTENT_WORKERS] = True
+    text = words.write(changes) or words.advise(Remedy.WORKERS)
+    return fix_of_its_loader(m, text + _for(m, handed) + _of_stream(m) + of_their_generators(m), workers_lever(workers))
 
 
 def _of_stream(m: Measurements) -> str:

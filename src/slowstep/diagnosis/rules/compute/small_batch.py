@@ -216,8 +216,19 @@ def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
     if cost.varied is not None:
         return Fix(text=f"batches {factor} times as large (memory permitting; scale the learning rate)", changes_numerics=True)
     own = _of_loader(m, cost)
-    text = f"batch size {factor * own} instead of {own}{_by(m.training.words)} (memory permitting; scale the learning rate)"
+    last = _last_batch(m, factor * own)
+    text = f"batch size {factor * own} instead of {own}{_by(m.training.words)} (memory permitting; scale the learning rate){last}"
     return Fix(text=text, lever=batch_size(factor * own), changes_numerics=True)
+
+
+def _last_batch(m: Measurements, size: int) -> str:
+    """What becomes of the last batch of a pass, where that is one sample or would be the only one."""
+    loader, length = m.input.loader, m.input.facts.dataset_length
+    if loader is None or length is None or m.steps.requests_per_step != 1:
+        return ""
+    if loader.drop_last:
+        return f"; of {length} samples drop_last=True leaves no batch of that size" if length < size else ""
+    return "; drop_last=True, for the last batch is one sample then, which batch norm refuses" if length % size == 1 else ""
 
 
 def _by(words: Words) -> str:

@@ -32,6 +32,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.input.input_side import claims
+from slowstep.diagnosis.evidence.input.kept_workers import of_kept_workers
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
     PESSIMISTIC_BESIDE,
@@ -43,7 +44,6 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Words
 from slowstep.parts import COLLECTION, Part, PartKind
 from slowstep.units import format_share
 
@@ -85,7 +85,7 @@ def judge(m: Measurements) -> Answer:
         claims=(*ends, *(() if serial else claims(m)), *_garbage_claimed(m)),
         evidence=_evidence(m, m.input.loader, restarts, share, counterfactual),
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.training.words, by_trainer=by_trainer, serial=serial, used_up=used_up),
+        fixes=_fixes(m, by_trainer=by_trainer, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -145,14 +145,15 @@ def _assumes(*, by_trainer: bool, serial: bool, used_up: bool) -> str:
     return "the loader's workers were kept between epochs" if by_trainer and not serial else "one iterator was read to its end"
 
 
-def _fixes(words: Words, *, by_trainer: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, *, by_trainer: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
     if not (by_trainer or used_up):
         return (Fix(text="call iter(loader) once before the loop, and again only when it is exhausted: for batch in loader"),)
     longer = Fix(text="longer epochs: a sampler that passes over the data set several times")
     if serial:
         return (longer,)
+    words = m.training.words
     made_once = f": {words.write({Remedy.KEEP_LOADER: 0})}" if by_trainer else ""
-    return (Fix(text=f"{words.advise(Remedy.PERSISTENT_WORKERS)}, made once{made_once}"), longer)
+    return (Fix(text=f"{words.advise(Remedy.PERSISTENT_WORKERS)}, made once{made_once}{of_kept_workers(m)}"), longer)
 
 
 RULE = Rule(

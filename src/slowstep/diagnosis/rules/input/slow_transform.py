@@ -181,7 +181,7 @@ def _found(m: Measurements, side: InputSide, function: TimedFunction, *, receive
             Fix(text=faster(m, function), bounded_by=bound),
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
-            Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
+            Fix(text=f"do {function.name} once before training and store its result, but for what it draws at random", bounded_by=bound),
             *((Fix(text=m.training.words.advise(Remedy.HAND_OVER)),) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
         ),
         names=f"{function.name} ({where})",
@@ -258,7 +258,7 @@ def _found_in_loop(m: Measurements, side: InputSide, made: LoopInput, largest: P
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"vectorise {slow}, or make several batches at once", bounded_by=stub(m, name, maker.file)),
-            Fix(text="make the batches once, before the training, where they fit memory"),
+            Fix(text="make the batches once, before the training, where they fit memory and are the same in every epoch"),
         ),
         names=named,
         names_cause=True,

@@ -67,7 +67,10 @@ def judge(m: Measurements) -> Answer:
         evidence=(*_evidence(found, share), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=mock_loader(m)),
+            Fix(
+                text="look at the samples named: shrink, re-encode or cache them (not what is drawn at random), or leave them out",
+                bounded_by=mock_loader(m),
+            ),
             *((_made_ahead(m),) if has_workers and not found.keep_the_lock else ()),
         ),
         names=_which(found) if found.named else None,

@@ -13,7 +13,7 @@ How the gain is predicted:
     itself is not made ahead in either case. B is what the workers need per step.
 When it is wrong:
     Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs
-    must be changed in its workers, too.
+    must be changed in its workers, too: where the script was seen to do that (set_epoch) it is said, and no lever tries it.
 What to try:
     DataLoader(..., persistent_workers=True); a sampler that makes epochs longer.
 """
@@ -26,6 +26,7 @@ from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
+from slowstep.diagnosis.evidence.input.kept_workers import changed_between_epochs, of_kept_workers
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -79,12 +80,18 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(m, restarts, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.training.words.advise(Remedy.PERSISTENT_WORKERS), PERSISTENT_WORKERS),
+            _keep_them(m),
             Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _keep_them(m: Measurements) -> Fix:
+    """With no lever where that would train on other data than the script's."""
+    text = m.training.words.advise(Remedy.PERSISTENT_WORKERS) + of_kept_workers(m)
+    return Fix(text=text) if changed_between_epochs(m) else fix_of_its_loader(m, text, PERSISTENT_WORKERS)
 
 
 def _evidence(m: Measurements, restarts: Restarts, share: float, counterfactual: Counterfactual) -> tuple[Evidence, ...]:
@@ -106,7 +113,8 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
         return None
     persistent = m.training.words.name_of(Remedy.PERSISTENT_WORKERS, "persistent workers")
     reason = FEW_STARTS(workers=m.input.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
-    return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
+    lever = None if changed_between_epochs(m) else of_its_loader(m, PERSISTENT_WORKERS)
+    return NotJudged(rule=NAME, reason=reason, lever=lever)
 
 
 def _with_kept_workers(m: Measurements, starting: Floats, removed: Floats) -> Counterfactual:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
+from slowstep.frameworks.torch.inside._loader.between_passes import BetweenPasses
 from slowstep.frameworks.torch.inside._loader.described import describe_iterator, even_batches, ready_batches
 from slowstep.frameworks.torch.inside._loader.dropped import leave, time_drop
 from slowstep.frameworks.torch.inside._loader.padding_looks import PaddingLooks
@@ -44,8 +45,10 @@ class Numbering:
         # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
         self._next = itertools.count(1).__next__
 
-    def adopt(self, iterator: Any, loader: Any = None) -> tuple[Iterator, int]:
-        """Number an iterator, at each of its starts anew; returns what is known of it and its loader's number."""
+    def adopt(self, iterator: Any, loader: Any = None, changed: list[str] | None = None) -> tuple[Iterator, int]:
+        """Number an iterator, at each of its starts anew; returns what is known of it and its loader's number. `changed` are attributes of
+        its data set that the script has changed since the pass before.
+        """
         state = iterator.__dict__
         loader_number = 0
         if loader is not None:
@@ -57,7 +60,7 @@ class Numbering:
         of = {"id": known.number, "loader": loader_number, "framework": FRAMEWORK.name}
         # Of a loader's first pass: where it was made is the same in all others.
         made_in = self._makers.pop(self._made.get(loader) or 0, None)
-        self._recorder.note({"kind": "iterator", **of, **describe_iterator(state, loader), "made_in": made_in})
+        self._recorder.note({"kind": "iterator", **of, **describe_iterator(state, loader), "made_in": made_in, "changed": changed})
         return known, loader_number
 
     def remember_maker(self, loader: Any) -> None:
@@ -83,6 +86,7 @@ class IteratorWaits:
         self._event, self._fault = recorder.event, recorder.fault
         self._mark, _ = build_marks(recorder)
         self._padding = recorder.shared(PaddingLooks)
+        self._passes = recorder.shared(BetweenPasses)
 
     def build_hook(self) -> Any:
         """What `original` is to be replaced by. Its own lines are for batches that take next to no time; `_request` does all others."""
@@ -180,6 +184,8 @@ class IteratorWaits:
 
     def _failed(self, me: ThreadState, error: BaseException, known: Iterator, ready: int, t0: int, t1: int) -> None:
         ended = isinstance(error, StopIteration)
+        if ended and not known.has_workers:
+            self._ended(known)
         if me.ended:
             # What comes after an epoch may take long.
             self._recorder.write_ended(me)
@@ -187,6 +193,12 @@ class IteratorWaits:
             self._event(WAIT, t0, t1, known.number, _UNKNOWN, _UNKNOWN, END if ended else FAILED, ready)
         if not ended:
             hide_own_frames()
+
+    def _ended(self, known: Iterator) -> None:
+        try:
+            self._passes.ended(known.number)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._fault(error)
 
     def _end(self, me: ThreadState, known: Iterator, index: int, batch: Any, ready: int, t0: int, t1: int) -> None:
         try:

@@ -8,6 +8,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from slowstep.frameworks.torch.inside._loader.between_passes import BetweenPasses
 from slowstep.frameworks.torch.inside._waits import KNOWN, IteratorWaits, Numbering
 from slowstep.record.hook import RECORDS_WAITS, Hook, reporting_new
 from slowstep.record.patch import Undo, all_of, find, replace
@@ -38,9 +39,18 @@ def install(recorder: Recorder) -> Undo:
 def timed_start(recorder: Recorder, original: Any) -> Any:
     """The start of a loader whose `__iter__` is `original`, recorded."""
     event, fault, live, numbering = recorder.event, recorder.fault, recorder.live, recorder.shared(Numbering)
+    passes = recorder.shared(BetweenPasses)
+
+    def changed_in(loader: Any) -> list[str] | None:
+        try:
+            return passes.changed(loader) if live[0] else None
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+            return None
 
     @functools.wraps(original)
     def __iter__(self: Any) -> Any:
+        changed = changed_in(self)
         t0 = now()
         try:
             iterator = original(self)
@@ -51,7 +61,8 @@ def timed_start(recorder: Recorder, original: Any) -> Any:
         try:
             if live[0] and recorder.ensure_open():
                 recorder.watch()
-                known, loader = numbering.adopt(iterator, self)
+                known, loader = numbering.adopt(iterator, self, changed)
+                passes.begun(self, known.number)
                 event(START, t0, t1, known.number, loader, self.num_workers)
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)

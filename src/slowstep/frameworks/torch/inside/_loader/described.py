@@ -9,7 +9,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from slowstep.frameworks.torch.inside._answers.dividing import divides, division_of
-from slowstep.record.attributes import called_in, code_of, held_by, name_of
+from slowstep.frameworks.torch.inside._answers.drawing import is_source
+from slowstep.record.attributes import called_in, code_of, held_by, name_of, own_attributes
 from slowstep.record.writing.format import READY_UNKNOWN
 
 _MAP_STYLE: Final = 0
@@ -22,6 +23,8 @@ _WRAPPED: Final = ("dataset", "datasets", "sampler", "batch_sampler")
 _READ_BY: Final = ("__getitem__", "__getitems__", "__iter__")
 # The property that shows it may be a subclass's own.
 _KEPT_CONTEXT: Final = "_DataLoader__multiprocessing_context"
+_MOST_HELD: Final = 50
+_PLAIN: Final = (bool, bytes, complex, dict, float, int, list, str, tuple, type(None))
 # Bases of nearly every class, which make no input.
 _BASES: Final = ("abc", "builtins", "collections.abc", "typing")
 
@@ -53,6 +56,7 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "context": _context(loader),
         "divides": _divides(state, loader),
         "draws": _draws(state),
+        "generator": _generator(state),
         # Of torchdata's StatefulDataLoader.
         "snapshot_every": _whole_number(state.get("_snapshot_interval")),
     }
@@ -72,6 +76,22 @@ def _divides(state: dict[str, Any], loader: Any) -> bool | None:
 def _draws(state: dict[str, Any]) -> bool | None:
     """Whether it is unknown because something of the stream draws at random; None of a data set with indices."""
     return division_of(state.get("_dataset")).draws if state.get("_dataset_kind") == _STREAM else None
+
+
+def _generator(state: dict[str, Any]) -> str | None:
+    """The attribute by which a data set with indices, or what it holds, has a generator of random numbers: the copies in workers draw the
+    same.
+    """
+    if state.get("_dataset_kind") != _MAP_STYLE:
+        return None
+    things = [state.get("_dataset")]
+    for thing in things:
+        for name, value in list(own_attributes(thing).items())[:_MOST_HELD]:
+            if is_source(type(value)):
+                return name
+            if len(things) < _DEEPEST and type(value) not in _PLAIN:
+                things.append(value)
+    return None
 
 
 def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:

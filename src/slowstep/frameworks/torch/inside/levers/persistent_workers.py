@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slowstep.frameworks.torch.inside._loader.between_passes import BetweenPasses
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers.persistent_workers import LEVER
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
@@ -33,7 +34,10 @@ class KeptWorkers(Rebuilt):
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with persistent workers. Raises NotApplicable with the reason."""
-    changed = arguments(own_loader(training), spec)
+    loader = own_loader(training)
+    changed = arguments(loader, spec)
+    if names := training.recorder.shared(BetweenPasses).seen(loader):
+        raise NotApplicable(f"the script changes {', '.join(names)} of the data set between epochs: workers that stay would not see that")
     if training.starts < 2:
         raise NotApplicable("no change of epoch was seen, and workers are started at those only")
     return KeptWorkers(training, **changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside._answers.dividing import divides
+from slowstep.frameworks.torch.inside._loader.between_passes import BetweenPasses
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.frameworks.torch.inside.levers._input.stream import torch_class
 from slowstep.levers.workers import LEVER, read_workers
@@ -36,7 +37,12 @@ def _gives_all_to_each(loader: Any) -> bool:
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with N workers. Raises as `arguments`."""
-    return Rebuilt(training, **arguments(own_loader(training), spec))
+    loader = own_loader(training)
+    changed = arguments(loader, spec)
+    if training.recorder.shared(BetweenPasses).seen(loader):
+        # Workers that stay would not see what the script changes of the data set.
+        changed.pop("persistent_workers", None)
+    return Rebuilt(training, **changed)
 
 
 IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, build=at_building(arguments), acts_on_loader=True)
