@@ -588,3 +588,15 @@ def test_what_closes_a_container_for_each_sample_costs_with_what_opens_it():
     assert cost is not None
     assert cost.container is not None
     assert (cost.container.name, cost.share, cost.container.calls_per_sample) == ("lmdb.open", pytest.approx(0.32), 1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("rule", "measured"), [("worker-thread-oversubscription", HELPED), ("cold-cache", with_all(fed(1, cpu_ms=8.5), cold()))]
+)
+def test_what_holds_most_of_a_samples_making_is_named_beside_threads_and_caches(rule, measured, known):
+    m = measurements(**(measured if known else with_all(measured, {"input": {"fetch_function": None}})))
+
+    named_there = values(finding(rule, m)).get("most of making a sample in")
+
+    assert named_there == ("__getitem__" if known else None)

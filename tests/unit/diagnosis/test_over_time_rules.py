@@ -591,3 +591,11 @@ def test_a_slow_start_names_its_longest_part():
     found = finding("slow-start", measurements(**started(60.0)))
 
     assert (found.stage, values(found)["before the import of torch"]) == ("preprocess", 60.0)
+
+
+@pytest.mark.parametrize("rule", ["worker-restart", "iterator-recreated", "straggler-samples"])
+def test_what_holds_most_of_a_samples_making_is_named_beside_what_is_made_anew(rule):
+    evidence = {row.name: row for row in finding(rule, measurements(**FIRING[rule][0])).evidence}
+
+    assert evidence["most of making a sample in"].value == "__getitem__"
+    assert evidence["most of making a sample in"].where == "100 %, data.py:20"

@@ -195,6 +195,14 @@ def most_of_making(m: Measurements) -> tuple[Evidence, ...]:
     return (most_of_it_in(m, function), *called_for_it(function))
 
 
+def most_of_a_sample(m: Measurements) -> tuple[Evidence, ...]:
+    """The same beside a finding that is about something else than how long samples take to make."""
+    function = m.input.fetch_function
+    if function is None:
+        return ()
+    return (replace(most_of_it_in(m, function), name="most of making a sample in"), *called_for_it(function))
+
+
 def most_of_it_in(m: Measurements, function: TimedFunction) -> Evidence:
     """As evidence: the function, its share and its place."""
     return Evidence(name="most of it in", value=function.name, unit="", where=f"{format_share(function.share)}, {timed_at(m, function)}")

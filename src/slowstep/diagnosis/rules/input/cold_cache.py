@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.evidence.input.input_causes import most_of_a_sample
 from slowstep.diagnosis.evidence.input.input_side import COMFORTABLE, find_side
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Rule
@@ -68,6 +69,7 @@ def judge(m: Measurements) -> Answer:
         ),
         Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms"),
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
+        *most_of_a_sample(m),
     )
     fix = fix_of_its_loader(m, "read the files once before training; judge a run by its later passes", WARM_CACHE)
     return advice(NAME, "read", _title(ratio), evidence, "later passes are read from memory, as they are now", (fix,))
@@ -89,4 +91,4 @@ def _kept_waiting(m: Measurements, ratio: float) -> bool:
     return m.input.demand.workers == 0 or making_ns / m.input.demand.workers >= COMFORTABLE * side.rest_ns
 
 
-RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -31,6 +31,7 @@ from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
+from slowstep.diagnosis.evidence.input.input_causes import most_of_a_sample
 from slowstep.diagnosis.evidence.input.input_side import claims
 from slowstep.diagnosis.evidence.input.kept_workers import of_kept_workers
 from slowstep.diagnosis.evidence.trainer_side import (
@@ -97,6 +98,7 @@ def _evidence(m: Measurements, loader: Loader, restarts: Restarts, share: float,
         Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
         Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
         Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
+        *most_of_a_sample(m),
         Evidence(name="garbage collection meanwhile", value=float(restarts.collected_ns.mean()) / 1e6, unit="ms per step"),
         saved_by(m, counterfactual),
     )
@@ -157,5 +159,8 @@ def _fixes(m: Measurements, *, by_trainer: bool, serial: bool, used_up: bool) ->
 
 
 RULE = Rule(
-    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+    name=NAME,
+    stages=("preprocess",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
 )

@@ -26,7 +26,7 @@ from __future__ import annotations
 from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
+from slowstep.diagnosis.evidence.input.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples, most_of_a_sample
 from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=parts,
-        evidence=(*_evidence(found, share), saved_by(m, counterfactual)),
+        evidence=(*_evidence(found, share), *most_of_a_sample(m), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
@@ -104,4 +104,9 @@ def _which(found: Stragglers) -> str:
     return f"index {known}"
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), topics=("input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("read", "preprocess"),
+    topics=("input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

@@ -26,6 +26,7 @@ from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
+from slowstep.diagnosis.evidence.input.input_causes import most_of_a_sample
 from slowstep.diagnosis.evidence.input.kept_workers import changed_between_epochs, of_kept_workers
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
@@ -100,6 +101,7 @@ def _evidence(m: Measurements, restarts: Restarts, share: float, counterfactual:
         Evidence(name="batches between them", value=restarts.batches_each, unit="batches"),
         Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
         Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
+        *most_of_a_sample(m),
         Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
         saved_by(m, counterfactual),
     )
@@ -128,5 +130,8 @@ def _with_kept_workers(m: Measurements, starting: Floats, removed: Floats) -> Co
 
 
 RULE = Rule(
-    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+    name=NAME,
+    stages=("preprocess",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
 )

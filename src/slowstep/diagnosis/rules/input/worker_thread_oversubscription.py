@@ -24,6 +24,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input.input_causes import most_of_a_sample
 from slowstep.diagnosis.evidence.input.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.input.worker_threads import HELPERS, QUEUEING, find_oversubscription
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
@@ -46,6 +47,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="busy threads in all", value=found.threads, unit="threads", threshold=found.cores),
         Evidence(name="queueing and waiting for threads", value=found.queueing, unit="share of the waits", threshold=QUEUEING),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *most_of_a_sample(m),
         saved_by(m, found.counterfactual),
     )
     finding = Finding(
@@ -71,4 +73,6 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=found.counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)
