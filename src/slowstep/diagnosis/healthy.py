@@ -15,6 +15,7 @@ from slowstep.diagnosis.evidence.input.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN
 from slowstep.diagnosis.law import (
+    BOTTLENECK_PREDICTED,
     FIRST_GAIN_MAY_BE_NONE,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
@@ -205,15 +206,26 @@ def _most_of_input(m: Measurements) -> str:
     return MEASURE_INPUT if m.sharing.ranks == 1 else MEASURE_INPUT_ALONE
 
 
-def _of_queue(m: Measurements, queued: float) -> Doubt:
+def _of_queue(m: Measurements, queued: float) -> Doubt | None:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
     if _has_workers(m):
         return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), MOCK_LOADER)
+    if _compute_too_much_for_one(m):
+        return None
     whose = "its own other threads and processes"
     if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous and is_made(m, threads(1)):
         remedy = f"{prove_levers(threads(1))} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)
+
+
+def _compute_too_much_for_one(m: Measurements) -> bool:
+    """Whether one thread would take as long for what all compute now, none of them in each other's way: where those that wait sleep, what
+    they use of the cores is work.
+    """
+    env, used = m.trainer.facts.notes.get("env") or {}, m.machine.resources.tree_cores
+    sleep = str(env.get("OMP_WAIT_POLICY", "")).lower() == "passive"
+    return sleep and m.sharing.ranks == 1 and used is not None and used * BOTTLENECK_PREDICTED >= 1
 
 
 def _levers(findings: Iterable[Finding]) -> str | None:

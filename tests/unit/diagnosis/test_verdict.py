@@ -330,6 +330,23 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     assert first.folded[0].fixes[0].lever == "workers=2"
 
 
+@pytest.mark.parametrize(
+    ("policy", "used", "state"),
+    [("PASSIVE", 1.3, "healthy"), ("passive", 0.85, "undetermined"), ("active", 1.3, "undetermined"), (None, 1.3, "undetermined")],
+    ids=["one thread would take as long", "it might not", "some of it is spinning", "some of it may be"],
+)
+def test_threads_that_wait_for_each_others_cores_are_no_doubt_where_one_would_compute_as_long(monkeypatch, policy, used, state):
+    queue = {Part("compute", PartKind.CORE_WAIT): 12.0}
+    m = measurements(ledger=queue, workers=None, cores=2.0, machine={"threads": 2, "tree_cores": used})
+    notes = m.trainer.facts.notes | {"env": {} if policy is None else {"OMP_WAIT_POLICY": policy}}
+    m = changed(m, notes=notes)
+
+    verdict = _diagnose(monkeypatch, m, None).verdict
+    assert verdict.state == state
+    assert verdict.reason is not None
+    assert (verdict.reason.code == "waits-for-core") is (state == "undetermined")
+
+
 def _blocked_for(share: float, *, busy: bool = False, threads: int = 1, queueing: float | None = None, workers: int = 0) -> Any:
     """Of steps of 10 ns, in which the training thread itself waits 1 ns for a core."""
     return SimpleNamespace(
