@@ -534,6 +534,7 @@ def _work() -> Work:
         bodies_timed=3,
         untimed=None,
         forward_line=None,
+        forward_function=None,
         convolutions=None,
         dtypes={"float32": 100},
         modes={},

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from judged import answer_of, finding, named, values
-from made_measurements import measurements
+from made_measurements import SCRIPT, changed, measurements
 from made_parts import function_part
 from slowstep.analyses.compute.anomaly import AnomalyCost
+from slowstep.analyses.compute.forward_function import ForwardFunction
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.compute.work import DebugMode
 from slowstep.calibration.computing import CHECKED_ELEMENT, CHECKED_NODE, WRITING_STACKS
@@ -194,6 +196,45 @@ def test_a_line_that_holds_most_of_the_forward_is_advice(change, fires):
     if fires:
         found = finding("dominant-module", m)
         assert (found.advisory, values(found)["line"]) == (True, "model.py:35")
+
+
+FUNCTION: dict[str, Any] = {
+    "function": "Triplets.nearest", "file": SCRIPT, "first_line": 36, "where": "train.py:36", "share": 0.6, "low": 0.25, "high": 0.6,
+    "bodies": 3, "multiplies": 0.1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "fires"),
+    [
+        ({}, True),
+        ({"multiplies": 0.5}, False),
+        ({"multiplies": None}, False),
+        ({"share": 0.45}, False),
+        ({"low": 0.05}, False),
+    ],
+    ids=["element by element", "a half multiplies", "unknown calls", "less than half", "perhaps hardly anything"],
+)
+def test_a_function_that_holds_most_of_the_step_element_by_element_is_not_called_healthy(change, fires):
+    m = measurements(ledger={BODY: 17.0, BACKWARD: 2.0}, **work(forward_function=ForwardFunction(**{**FUNCTION, **change})))
+
+    assert (answer_of("dominant-module", m) is not None) is fires
+    verdict = diagnose(m).verdict
+    assert verdict.state == ("undetermined" if fires else "healthy")
+    if fires:
+        found = finding("dominant-module", m)
+        of = (m.ledger.share_of(BODY) + m.ledger.share_of(BACKWARD)) * 0.6
+        assert (found.share, values(found)["function"]) == (pytest.approx(of), "Triplets.nearest")
+        assert found.gain.headroom == pytest.approx(1 / (1 - of))
+
+
+@pytest.mark.parametrize("known", ["loop", "outside_model"])
+def test_a_function_that_other_rules_know_is_left_to_them(known):
+    other = SimpleNamespace(file=SCRIPT, first_line=36)
+    m = measurements(ledger={BODY: 17.0, BACKWARD: 2.0}, **work(forward_function=ForwardFunction(**FUNCTION)))
+    work_of = replace(m.compute.work, **{known: other})
+
+    assert answer_of("dominant-module", changed(m, work=work_of)) is None
 
 
 # 6 of 19.5 ms are forward, 12 are backward.

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.compute.anomaly import AnomalyCost, find_anomaly_cost
+from slowstep.analyses.compute.forward_function import ForwardFunction, find_forward_function
 from slowstep.analyses.compute.forward_line import ForwardLine, convolutions_share, find_forward_line, find_forward_stacks
 from slowstep.analyses.compute.recurrence import Recurrence, find_recurrence
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
@@ -44,6 +45,7 @@ class Work:
     bodies_timed: int
     untimed: Untimed | None  # where calls in bodies could not be timed
     forward_line: ForwardLine | None
+    forward_function: ForwardFunction | None
     convolutions: float | None  # share of the forward's time, by stacks
     dtypes: dict[str, int] | None  # elements of the anchor optimizer's parameters, by type
     modes: dict[DebugMode, float]  # what was on, and in which share of the looks; empty where none was
@@ -73,6 +75,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         untimed=find_untimed(timeline, trainer, steps, stacks),
         forward_line=find_forward_line(timeline, trainer, forward),
+        forward_function=find_forward_function(timeline, trainer, steps, stacks) if are_bodies else None,
         convolutions=convolutions_share(forward),
         dtypes=mine.get("dtypes"),
         modes=on,

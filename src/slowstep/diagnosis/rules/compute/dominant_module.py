@@ -6,7 +6,8 @@ What it sees:
     most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation (a recurrent
     layer is several), and that holds half of the time as far as is expected, and surely a tenth, it claims that time. Anything else is
     advice: a line may call a whole model. What that operation multiplies is told by the graphs of a few backward passes, beside what all
-    other operations of the model multiply in their time.
+    other operations of the model multiply in their time. Where no line holds half, a function of the user's own may, by operations that it
+    calls itself: that is a finding where less than a third of them multiplies, and it surely holds a tenth of the time, likely half.
 Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.compute.forward_function import ForwardFunction
 from slowstep.analyses.compute.forward_line import ForwardCall, ForwardLine
 from slowstep.analyses.events.parts import piece
 from slowstep.analyses.measurements import Measurements
@@ -35,13 +37,14 @@ from slowstep.calibration import computing
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.evidence.compute.arithmetic import MAY_BE_SEVERAL, Arithmetic, arithmetic_of, arithmetic_rows, in_title
 from slowstep.diagnosis.evidence.compute.one_call import MOST_OF_STEP, HeldByCall, held_by_call, held_by_line
-from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
+from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
+from slowstep.diagnosis.evidence.trainer_side import body_rest, concurrent_producers_ns, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, unknown_gain
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import MODELS, PieceKind
+from slowstep.parts import BACKWARD, MODELS, PieceKind
 from slowstep.units import format_share
 
 NAME = "dominant-module"
@@ -49,6 +52,9 @@ DOMINATES = 0.5
 # Of the training thread's time: below a quarter, halving it gains less than 1.14.
 WORTH = 0.25
 ASSUMES = "that line took less time"
+ASSUMES_FUNCTION = "that function took less time"
+# Of a function's stacks. What multiplies is the model's arithmetic; less than a third of it leaves most to what memory takes.
+MULTIPLIES = 1 / 3
 # How operations get cheaper, by what is in their name.
 SMALLER = {
     "Conv": "a smaller kernel, fewer channels, a smaller input (a stride or pooling before it) or {layout}",
@@ -66,7 +72,9 @@ CHEAPER = "a cheaper layer or a smaller input to it"
 def judge(m: Measurements) -> Answer:
     """Whether one line holds most of the forward, and one operation of it most of the step."""
     line = m.compute.work.forward_line
-    if line is None or line.lines < 2 or line.share < DOMINATES or held_by_line(m, line) < WORTH:
+    if line is None or line.lines < 2 or line.share < DOMINATES:
+        return _function(m)
+    if held_by_line(m, line) < WORTH:
         return None
     call = line.call
     if call is not None and call.is_one and m.compute.device == "cpu":
@@ -74,6 +82,49 @@ def judge(m: Measurements) -> Answer:
         if held.share >= MOST_OF_STEP and held.low >= HEALTHY_UNATTRIBUTED:
             return _one_operation(m, line, call, held)
     return _line(m, line)
+
+
+def _function(m: Measurements) -> Judged | None:
+    """What goes over elements one by one, in several lines of one function: it takes the time that memory takes, and less where the same is
+    computed with fewer intermediate tensors.
+    """
+    function = m.compute.work.forward_function
+    if function is None or m.compute.device != "cpu" or function.multiplies is None or function.multiplies >= MULTIPLIES:
+        return None
+    # Its backward is the same share of backward, as that of a line is.
+    of = float((body_rest(m) + with_core_delay(m, BACKWARD)).sum() / m.step_ns.sum())
+    if function.share * of < MOST_OF_STEP or function.low * of < HEALTHY_UNATTRIBUTED or _is_known_otherwise(m, function):
+        return None
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{function.function} ({function.where}) holds {format_share(function.share)} of the forward, most of it element by element, "
+        f"and with its backward {format_share(function.share * of)} of the time",
+        share=function.share * of,
+        share_low=function.low * of,
+        share_high=function.high * of,
+        claims=tuple(piece(part, PieceKind.LINE, function.where) for part in MODELS),
+        evidence=(
+            Evidence(name="function", value=function.function, unit="", where=function.where),
+            Evidence(name="its share of the forward", value=function.share, unit="share of forward"),
+            Evidence(name=OF_TIME[True], value=function.share * of, unit="share of window", threshold=MOST_OF_STEP),
+            Evidence(name="products in it", value=function.multiplies, unit="share of its stacks", threshold=MULTIPLIES),
+            timed_in(m, function.bodies, STEPS),
+        ),
+        gain=unknown_gain(ASSUMES_FUNCTION, share=function.share * of),
+        fixes=(
+            Fix(text=f"write {function.function} with fewer or smaller tensors on the way, or by one operation that does the same"),
+            Fix(text=m.training.words.advise(Remedy.COMPILE)),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _is_known_otherwise(m: Measurements, function: ForwardFunction) -> bool:
+    """Whether it is a loop in Python, or no part of the model, which other rules judge."""
+    others = [each for each in (m.compute.work.loop, m.compute.work.outside_model) if each is not None]
+    return any((each.file, each.first_line) == (function.file, function.first_line) for each in others)
 
 
 def _line(m: Measurements, line: ForwardLine) -> Judged:
