@@ -21,6 +21,7 @@ class EvidenceCode(StrEnum):
     # How it was seen, and how often.
     TIMED_IN = "timed-in"
     STACKS = "stacks"
+    CHANGED = "changed"  # of an argument, for which a function was traced again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

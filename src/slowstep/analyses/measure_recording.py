@@ -29,6 +29,7 @@ from slowstep.analyses.compute.in_backward import find_in_backward, runs_python
 from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
 from slowstep.analyses.compute.products import WhyUnknown, find_products
+from slowstep.analyses.compute.retraces import find_retraces
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -151,6 +152,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         dispatched=attempt(find_dispatched, trainer, steps, found.ledger),
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, found.ledger, found.stacks),
         tables=tables,
+        retraces=attempt(find_retraces, timeline, trainer, steps),
         products=attempt.otherwise(WhyUnknown.NOT_LOOKED, find_products, timeline, trainer, calls_python),
     )
 

@@ -141,6 +141,20 @@ PYTHON_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="retraces",
+        row="One row per change for which a function was traced again: of each function the first eight traces, then fewer and fewer.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("function", pl.String, "function name"),
+            column("number", pl.Int64, "of this trace among those of the function that were unlike those before it"),
+            column("argument", pl.String, "the argument that changed, or the part of one; empty where the function was made anew"),
+            column("change", pl.String, "what of it changed: shape, dtype, value, object, structure, or function"),
+            column("before", pl.String, "how it is written of the trace before that is most alike"),
+            column("after", pl.String, "how it is written of this one"),
+        ),
+    ),
+    Table(
         name="threads",
         row="One row per Python thread other than the training's that computed.",
         columns=(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from judged import answer_of, code_of, finding, values
 from made_measurements import measurements
+from slowstep.analyses.compute.retraces import Changed, Retrace
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration.compiling import FIRST_CALL
+from slowstep.findings import EvidenceCode
+from slowstep.frameworks._known import all_words
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import UPDATES, Part, PartKind
 
 NAME = "recompilation"
@@ -21,11 +26,11 @@ STEPS = 200
 STEP_MS = float(measurements().step_ns.mean()) / 1e6
 
 
-def compiled(steps: Sequence[int], share: float = 0.1, part: Part = RATE) -> Measurements:
+def compiled(steps: Sequence[int], share: float = 0.1, part: Part = RATE, **changes: Any) -> Measurements:
     """A training that compiles in some of 200 steps, for so large a share of all the time."""
     ms = np.zeros(STEPS)
     ms[list(steps)] = share / (1 - share) * STEP_MS * STEPS / len(steps)
-    return measurements(steps=STEPS, ledger={part: ms})
+    return measurements(steps=STEPS, ledger={part: ms}, **changes)
 
 
 @pytest.mark.parametrize("part", [RATE, DYNAMO])
@@ -109,3 +114,43 @@ def test_no_more_is_gained_than_the_workers_let():
 
     assert without == pytest.approx(2.0, abs=0.05)
     assert bound == pytest.approx(2 / 1.6, abs=0.05)
+
+
+def changed(change: Changed, argument: str = "x", *, function: str = "rate", after: str = "b") -> Retrace:
+    return Retrace(function=function, argument=argument, change=change, before="a", after=after)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "jax", "keras"])
+@pytest.mark.parametrize(
+    ("change", "remedies"),
+    [
+        (Changed.SHAPE, (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)),
+        (Changed.DTYPE, (Remedy.SAME_TYPES,)),
+        (Changed.VALUE, (Remedy.VALUE_AS_ARRAY,)),
+        (Changed.OBJECT, (Remedy.SAME_OBJECT,)),
+        (Changed.STRUCTURE, (Remedy.SAME_STRUCTURE,)),
+        (Changed.FUNCTION, (Remedy.FUNCTION_ONCE,)),
+    ],
+)
+def test_what_changed_picks_the_fix_in_the_words_of_who_trains(framework, change, remedies):
+    words = all_words()[framework]
+    found = finding(NAME, compiled(range(0, STEPS, 10), words=words, retraces=(changed(change),)))
+
+    assert [fix.text for fix in found.fixes] == [words.advise(each, argument="x") for each in remedies]
+    assert [row.where for row in found.evidence if row.code is EvidenceCode.CHANGED] == ["x of rate"]
+
+
+def test_what_changed_most_often_comes_first_with_its_last_values():
+    values_of_two = [changed(Changed.VALUE, "step", after=str(number)) for number in range(3)]
+    found = finding(NAME, compiled(range(0, STEPS, 10), retraces=(changed(Changed.SHAPE), *values_of_two)))
+
+    assert [row.value for row in found.evidence if row.code is EvidenceCode.CHANGED] == ["a -> 2", "a -> b"]
+    assert len(found.fixes) == 3
+
+
+def test_what_changed_for_another_function_is_not_said_of_this_one():
+    other = (changed(Changed.VALUE, function="predict"),)
+    of_rate, of_any = (finding(NAME, compiled(range(0, STEPS, 10), part=part, retraces=other)) for part in (RATE, DYNAMO))
+
+    assert [len([row for row in found.evidence if row.code is EvidenceCode.CHANGED]) for found in (of_rate, of_any)] == [0, 1]
+    assert len(of_rate.fixes) == 2

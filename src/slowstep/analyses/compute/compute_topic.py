@@ -13,6 +13,7 @@ from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.compute.products import PassProducts, WhyUnknown
+from slowstep.analyses.compute.retraces import Retrace
 from slowstep.analyses.compute.work import Work
 from slowstep.faults import MayLack
 
@@ -32,4 +33,5 @@ class ComputeTopic(MayLack):
     between_forwards: BetweenForwards  # in steps of several forwards and no loader
     tables: EmbeddingTables | None  # embedding tables, where whole graphs of backward passes were looked at
     dispatched: Dispatched | None = None  # operations that the host dispatches one by one; None where nothing tells of any
+    retraces: tuple[Retrace, ...] = ()  # why functions were traced again, where that is known
     products: PassProducts | WhyUnknown = WhyUnknown.NOT_LOOKED  # what a backward pass multiplies, or why that is not known

@@ -181,6 +181,14 @@ LEVER_GIVEN_UP: Final = (LEVER_NOT_APPLICABLE, LEVER_FAILED)
 UNTIMED_COMPILED: Final = "compiled"
 UNTIMED_THREADS: Final = "threads"
 
+# What changed of an argument for which a function was traced again: notes of kind "retrace".
+CHANGED_SHAPE: Final = "shape"
+CHANGED_DTYPE: Final = "dtype"
+CHANGED_VALUE: Final = "value"  # of Python, which is a part of the trace
+CHANGED_OBJECT: Final = "object"  # another one
+CHANGED_STRUCTURE: Final = "structure"  # a part of it came or went, or is no array any more
+CHANGED_FUNCTION: Final = "function"  # it was made anew, of the same code
+
 # Where a recording was begun from within (`started_in`): at no prompt and in no cell.
 IN_SCRIPT: Final = "a script"
 

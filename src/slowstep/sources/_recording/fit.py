@@ -9,6 +9,7 @@ from slowstep.sources._recording.graph_work_fit import graph_products_fit, graph
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
+from slowstep.sources._recording.retrace_fit import retrace_fits
 from slowstep.sources._recording.stored_reads_fit import stored_reads_fit
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
@@ -198,6 +199,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "padded": {"at_ns": int, "iterator": int, "batch": int, "arrays": list},
     "shapes": {"at_ns": int, "nodes": int, "shapes": list},
     "stored_reads": {"looks": list},
+    "retrace": {"function": str, "at_ns": int, "number": int, "changes": list},
     "work": {"at_ns": int, "unknown": list[str], "parts": list, "weights": list}
     | dict.fromkeys(("elements", "dear", "scattered", "products", "whole"), int),
     "products": {"at_ns": int, "rows": list},
@@ -262,6 +264,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "tables": {"looks": int},
     "operations": dict.fromkeys(_COUNTED, int),
     "dispatched": {"delay_ns": int},
+    "retrace": {"framework": str, "more": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
@@ -302,6 +305,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "padded": padded_fits,
     "shapes": shapes_fit,
     "stored_reads": stored_reads_fit,
+    "retrace": retrace_fits,
     "work": graph_work_fits,
     "products": graph_products_fit,
     "loops": _loops_fit,

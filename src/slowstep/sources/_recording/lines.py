@@ -30,6 +30,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "graph_work": _graph_work(process, notes),
         "graph_products": _graph_products(process, notes),
         "stored_reads": _stored_reads(process, notes),
+        "retraces": _retraces(process, notes),
         **_padding(process, notes),
         **pipeline_tables(process, notes),
     }
@@ -250,3 +251,9 @@ def _padding_of_batch(process: int, note: dict[str, Any]) -> list[tuple[Any, ...
         )
         for each in note["arrays"]
     ]
+
+
+def _retraces(process: int, notes: NoteLines) -> pl.DataFrame:
+    keys = ("at_ns", "function", "number")
+    rows = [(process, *(note[key] for key in keys), *change) for note in notes.of("retrace") for change in note["changes"]]
+    return TABLE["retraces"].of(rows)

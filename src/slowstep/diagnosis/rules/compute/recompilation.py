@@ -21,7 +21,8 @@ When it is wrong:
     recording in which shapes are met for the first time throughout says nothing of a longer training that has met them all. Beside a device
     that works by itself compiling may cost nothing: it counts where the device was seen to idle meanwhile, or was not asked.
 What to try:
-    The same shapes in every step, or shapes that are declared to change; and a trace with a longer warm-up.
+    What changed from trace to trace says it, where that is known: the same shapes in every step, or shapes that are declared to change; an
+    array in the place of a Python value; a function that is compiled once. And a trace with a longer warm-up.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
+from slowstep.diagnosis.evidence.compute.retraced import retrace_evidence, retrace_fixes, retraces_of
 from slowstep.diagnosis.evidence.device.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.marked.host_calls import place
 from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, share_of_steps, steps_seen
@@ -99,6 +101,7 @@ def _by_ledger(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing, change=MAKE_ONCE) if share >= UNJUDGED_STAGE else None
     largest, counterfactual = max(parts, key=m.ledger.total_of), _without(m, ns, sorted((first, second)))
     steps = int(compiled.sum())
+    changes = retraces_of(m, largest.name)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -111,10 +114,11 @@ def _by_ledger(m: Measurements) -> Answer:
             Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps", threshold=OFTEN * m.steps.count),
             Evidence(name="compiling in the second half", value=second, unit="share of its time", threshold=CLAIM),
+            *retrace_evidence(changes),
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
-        fixes=tuple(Fix(text=m.training.words.advise(each)) for each in (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)),
+        fixes=retrace_fixes(m, changes),
         names_cause=largest.kind is PartKind.COMPILATION,
     )
     return Judged(finding=finding, counterfactual=counterfactual)

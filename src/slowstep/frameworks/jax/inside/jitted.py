@@ -21,6 +21,7 @@ from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._operations import size_if_small
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
+from slowstep.frameworks.jax.inside._retraced import RetracedFunctions
 from slowstep.frameworks.jax.inside._smallest import Looking, Smallest
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
 from slowstep.frameworks.jax.inside.gradients import Gradients
@@ -117,6 +118,7 @@ class JittedCalls:
         self._calls = self._operations = 0
         self._looking = Looking()
         self._gradients, self._by_hand = recorder.shared(Gradients), UpdatesByHand(recorder)
+        self._retraced = RetracedFunctions(recorder)
         # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone. While arrays
         # are followed `_passed` is another one, without any.
         self._single: dict[int, weakref.ref[Any]] = {}
@@ -241,6 +243,7 @@ class JittedCalls:
             known.takes_gradients |= self._gradients.were_taken()
             if not known.is_own:
                 self._measure(known, traced)
+                self._retraced.called(known, function, given, traced)
                 trained = self._called(known, given, result, began_ns, ended_ns)
                 if trained is not None:
                     self._trainings.tell_switch(trained, self._last)

@@ -34,6 +34,10 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles says why",
     Remedy.DECLARE_SHAPES: "compile before the loop, jax.jit(step).lower(...).compile(), and keep it: "
     "jax.config.update('jax_compilation_cache_dir', ...)",
+    Remedy.SAME_TYPES: "the same type of {argument} in every call (jnp.asarray(..., dtype)); a Python number makes a weak type, another one",
+    Remedy.VALUE_AS_ARRAY: "pass {argument} as an array, not by static_argnums or static_argnames: for each other value the function is "
+    "compiled again",
+    Remedy.FUNCTION_ONCE: "call jax.jit once, before the loop: each new function, a lambda or a partial too, is compiled again ({argument})",
     Remedy.PINNED_BATCHES: "jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     Remedy.PINNED_BUFFER: "keep arrays that do not change on the device, and pass them as arguments",
     Remedy.COPY_NEXT_BATCH: "call jax.device_put for the next batch before this step's result is waited for",

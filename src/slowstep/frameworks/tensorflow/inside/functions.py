@@ -97,6 +97,11 @@ class TracedFunctions:
 
         return within
 
+    @property
+    def called_just_now(self) -> Any:
+        """The outermost tf.function that this thread calls; None where it calls none."""
+        return self._calls.outermost
+
     def traced(self, concrete: Any) -> None:
         """What is called just now was traced, as this: say how many operations it runs, where it trains. Raises nothing."""
         try:

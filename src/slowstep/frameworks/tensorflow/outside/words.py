@@ -29,6 +29,10 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.MERGE_COLLECTIVES: "metrics reduced once in many steps",
     Remedy.SAME_SHAPES: "the same shapes in every step (drop_remainder=True, padded lengths); tensors as arguments, no numbers",
     Remedy.DECLARE_SHAPES: "declare what changes: tf.function(reduce_retracing=True), input_signature with None for sizes that change",
+    Remedy.SAME_TYPES: "the same dtype of {argument} in every call: tf.cast before it",
+    Remedy.VALUE_AS_ARRAY: "pass {argument} as a tensor (tf.constant, or a tf.Variable that is assigned): for each other Python value the "
+    "function is traced again",
+    Remedy.FUNCTION_ONCE: "call tf.function once, before the loop: each new function is traced again ({argument})",
     Remedy.PINNED_BATCHES: "feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: "
     "its buffers are pinned",
     Remedy.PINNED_BUFFER: "make tensors that do not change once, as tf.constant or tf.Variable on the device",
