@@ -6,10 +6,11 @@ framework alone need stays with them.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import FrameType
 from typing import Any, Final, NamedTuple, Protocol
@@ -44,6 +45,8 @@ class DeviceMemory(Protocol):
         """What there is beyond what is in use."""
 
 
+# Dimensions of one.
+_MATRIX: Final = 2
 # Whether something is told of just now.
 Tells = Callable[[], bool]
 
@@ -166,12 +169,14 @@ class Framework:
         return lambda: None
 
 
-def described(sizes: Iterable[tuple[str, int]], device: str | None) -> dict[str, Any]:
-    """What `describe_parameters` answers, from the type of each parameter and how many elements it has."""
+def described(shapes: Iterable[tuple[str, Sequence[int]]], device: str | None) -> dict[str, Any]:
+    """What `describe_parameters` answers, from the type and the shape of each parameter; `tallest` is the matrix with most rows."""
     dtypes: Counter[str] = Counter()
-    for dtype, elements in sizes:
-        dtypes[dtype] += elements
-    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
+    matrices = []
+    for dtype, shape in shapes:
+        dtypes[dtype] += math.prod(shape)
+        matrices += [list(shape)] if len(shape) == _MATRIX else []
+    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device, "tallest": max(matrices, default=None)}
 
 
 # Where no framework trains, or none has trained yet.

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from judged import answer_of, code_of, finding, judged, named, values
-from made_measurements import MS, measurements
+from made_measurements import MS, changed, measurements
 from slowstep.analyses.compute.embedding_tables import EmbeddingTable, EmbeddingTables, Updater
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER
 
 RULE = "dense-update-of-embeddings"
@@ -117,6 +118,18 @@ def test_it_is_not_judged_where_no_graph_was_looked_at_or_the_rows_are_unknown_o
     assert code_of(RULE, unseen) == "no-graph-of-tables"
     assert code_of(RULE, holds({"ids": None})) == "rows-of-tables-unknown"
     assert code_of(RULE, holds(sharing={"ranks": 2})) == "tables-of-ranks"
+
+
+@pytest.mark.parametrize(
+    ("tallest", "code"),
+    [((50_000, 64), "update-of-tables-unseen"), ((784, 10), None), ((12_000, 4_096), None), (None, None)],
+    ids=["as tall as a table", "a small layer", "a large layer", "not noted"],
+)
+def test_of_updates_inside_calls_it_is_open_where_a_parameter_may_be_a_table_and_the_training_stays_healthy(tallest, code):
+    m = measurements(trainer={"facts": {"notes": {"facts": {"optimizers": False}, "optimizers": []}}}, tables=None, tallest=tallest)
+
+    assert code_of(RULE, m) == code
+    assert diagnose(m).verdict.state == diagnose(changed(m, tallest=None)).verdict.state
 
 
 def test_on_an_accelerator_nothing_is_claimed():

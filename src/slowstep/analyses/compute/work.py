@@ -54,6 +54,7 @@ class Work:
     accelerator_built: bool | None  # whether the installed framework can use any
     accelerators_hidden: bool  # by an environment variable: on purpose
     anomaly: AnomalyCost | None = None  # where anomaly detection was on, and stacks tell
+    tallest: tuple[int, int] | None = None  # rows and width of the matrix among the anchor optimizer's parameters that has most rows
     recurrence: Recurrence | None = None  # a layer that is called for one place of its sequences after the other
 
 
@@ -78,6 +79,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         forward_function=find_forward_function(timeline, trainer, steps, stacks) if are_bodies else None,
         convolutions=convolutions_share(forward),
         dtypes=mine.get("dtypes"),
+        tallest=_matrix(mine.get("tallest")),
         modes=on,
         looks=looks.height,
         anomaly=find_anomaly_cost(timeline, trainer, steps, stacks) if DebugMode.ANOMALY in on else None,
@@ -86,6 +88,10 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         accelerator_built=facts.get("accelerator_built"),
         accelerators_hidden=are_hidden(notes.get("env") or {}),
     )
+
+
+def _matrix(noted: list[int] | None) -> tuple[int, int] | None:
+    return (noted[0], noted[1]) if noted is not None and len(noted) > 1 else None
 
 
 def _modes(looks: pl.DataFrame, steps: Steps) -> dict[DebugMode, float]:

@@ -258,7 +258,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "decays": bool,
         "shares": int,
     }
-    | {"by_hand": bool, "framework": str},
+    | {"by_hand": bool, "framework": str, "tallest": list[int]},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "tables": {"looks": int},

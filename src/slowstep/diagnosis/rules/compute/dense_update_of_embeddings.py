@@ -20,7 +20,8 @@ When it is wrong:
     SGD and Adagrad without momentum and decay they do not. Clipping of gradients goes over the tables too, which is not counted, and does
     not take sparse ones. Where few ids are drawn again and again the touched rows are fewer, and more is gained. A table that the loss also
     uses as a whole (weights that an output layer shares, a penalty on all of it) has a dense gradient by itself and is not blamed. On an
-    accelerator, and of tables in compiled code, nothing is told.
+    accelerator, and of tables in compiled code, nothing is told. Where updates are made inside calls that show none of it (a step that is
+    compiled as a whole), it is not judged if a parameter is as tall as a table, and else there is none: that leaves no verdict open.
 What to try:
     sparse gradients, with an optimizer for the tables that knows them; smaller tables, by hashing ids or leaving out rare ones.
 """
@@ -51,12 +52,21 @@ from slowstep.units import format_share
 NAME = "dense-update-of-embeddings"
 # Of the time: what saves less is no bottleneck.
 WORTH = 0.10
+# A matrix of so many rows, and of so many times as many rows as columns, may be a table. Both are assumed: vocabularies begin at some ten
+# thousand words, and layers are seldom so tall.
+FEWEST_ROWS = 10_000
+TALLER = 16
 
 NO_GRAPH = Wording(
     "no-graph-of-tables", "no whole graph of a backward pass was looked at, which would show embedding tables; record longer"
 )
 ROWS_UNKNOWN = Wording(
     "rows-of-tables-unknown", "how many rows of an embedding table a batch takes is unknown: hooks on saved tensors hide it"
+)
+UPDATE_UNSEEN = Wording(
+    "update-of-tables-unseen",
+    "a parameter of {rows} rows of {width} may be an embedding table, and updates are made inside calls that show neither its gradient nor "
+    "the rows that a batch takes",
 )
 SEVERAL_RANKS = Wording(
     "tables-of-ranks", "{ranks} ranks share dense gradients of embedding tables; what sharing sparse ones takes is unknown"
@@ -65,8 +75,10 @@ SEVERAL_RANKS = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether tables are updated as a whole for a few rows, and what it would gain to update those alone."""
-    if m.compute.device != "cpu" or not m.trainer.has_optimizers or m.trainer.by_hand or has_closures(m.trainer):
+    if m.compute.device != "cpu" or m.trainer.by_hand or has_closures(m.trainer):
         return None
+    if not m.trainer.has_optimizers:
+        return _inside_calls(m)
     if share_interval(m, whole_ns(m))[0] < WORTH:
         return None
     if m.compute.tables is None:
@@ -80,6 +92,17 @@ def judge(m: Measurements) -> Answer:
     if m.sharing.ranks > 1:
         return NotJudged(rule=NAME, reason=SEVERAL_RANKS(ranks=m.sharing.ranks), advisory=True)
     return _judged(m, tables)
+
+
+def _inside_calls(m: Measurements) -> NotJudged | None:
+    """What is left open where no optimizer is called that could be seen: nothing of a training without a parameter like a table."""
+    tallest = m.compute.work.tallest
+    if tallest is None or m.ledger.share("compute") < WORTH:
+        return None
+    rows, width = tallest
+    if rows < max(FEWEST_ROWS, TALLER * width):
+        return None
+    return NotJudged(rule=NAME, reason=UPDATE_UNSEEN(rows=rows, width=width), advisory=True)
 
 
 def _judged(m: Measurements, tables: tuple[EmbeddingTable, ...]) -> Judged:

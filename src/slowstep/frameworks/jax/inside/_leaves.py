@@ -34,4 +34,4 @@ def describe(found: list[Any]) -> dict[str, Any]:
     devices: Counter[str] = Counter()
     for array in found:
         devices[str(next(iter(array.devices())).platform)] += int(array.size)
-    return described(((str(array.dtype), int(array.size)) for array in found), devices.most_common(1)[0][0] if devices else None)
+    return described(((str(array.dtype), array.shape) for array in found), devices.most_common(1)[0][0] if devices else None)

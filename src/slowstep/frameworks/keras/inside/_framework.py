@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import weakref
 from types import FrameType, MethodType
@@ -105,8 +104,8 @@ class Keras(Framework):
     def describe_parameters(self, parameters: Any) -> dict[str, Any]:
         """By their shapes: on JAX a variable has no value while `fit` runs."""
         found = list(parameters)
-        sizes = ((str(variable.dtype), math.prod(variable.shape)) for variable in found)
-        return described(sizes, _device_of(found[0]) if found else None)
+        shapes = ((str(variable.dtype), tuple(variable.shape)) for variable in found)
+        return described(shapes, _device_of(found[0]) if found else None)
 
 
 def _is_step(function: Any) -> bool:

@@ -42,12 +42,16 @@ class TensorFlow(Framework):
     def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
         """By their shapes; of one whose shape is open the elements are not known, and the device of the first stands for all."""
         found = [each for each in parameters if each is not None]
-        sizes = ((str(getattr(each.dtype, "name", each.dtype)), int(each.shape.num_elements() or 0)) for each in found)
-        return described(sizes, device_of(found[0]) if found else None)
+        shapes = ((str(getattr(each.dtype, "name", each.dtype)), _lengths(each.shape)) for each in found)
+        return described(shapes, device_of(found[0]) if found else None)
 
     def has_compiled(self) -> bool:
         """Its graphs do not notice that they are recorded."""
         return False
+
+
+def _lengths(shape: Any) -> list[int]:
+    return [0] if shape.num_elements() is None else [int(length) for length in shape.as_list()]
 
 
 def accelerators() -> list[Any]:
