@@ -147,6 +147,10 @@ class Remedy(Enum):
     STAGE_AHEAD = "make batches ahead of the training, at the end of the pipeline"
     STAGE_IN_FRAMEWORK = "do what {function} does without Python, which runs one call of it at a time"
     STAGE_OF_BATCHES = "make batches before {stage}, where {function} can do all of one at once"
+    STAGE_INTERLEAVED = "read several of the data sets of {stage} at once"
+    STAGE_VECTORIZED = "do what {function} does for one part after the other on all of them at once"
+    STAGE_OF_WINDOWS = "cut windows out of whole batches"
+    SHUFFLED_BEFORE = "shuffle before {stage}, names or indices: a buffer of {size} for each element lies behind it"
     STAGE_STORED = "store what {stage} gives, where it is the same in each epoch and all of it fits: {size} for each batch"
     GENERATED_BATCHES = "have {function} yield whole batches, or make less in it: it makes one element at a time"
     # What a next trace should show.
@@ -187,6 +191,7 @@ OF_LOADER: Final = frozenset(
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
         *(Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON, Remedy.PARALLEL_READING, Remedy.STAGE_AHEAD, Remedy.STAGE_IN_FRAMEWORK),
         *(Remedy.STAGE_OF_BATCHES, Remedy.STAGE_STORED, Remedy.GENERATED_BATCHES, Remedy.DEEPER_INPUT),
+        *(Remedy.STAGE_INTERLEAVED, Remedy.STAGE_VECTORIZED, Remedy.STAGE_OF_WINDOWS, Remedy.SHUFFLED_BEFORE),
         *(Remedy.PACKED_BATCH, Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.SNAPSHOT_SELDOM),
         Remedy.SMALLER_STATE,
         *(Remedy.THREAD_PER_WORKER, Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),

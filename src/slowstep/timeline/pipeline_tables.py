@@ -34,6 +34,7 @@ PIPELINE_TABLES: tuple[Table, ...] = (
             column("into", pl.Int64, "number of the stage that reads it; null of the last one", nullable=True),
             column("generator", pl.Boolean, "its elements are made by a generator in Python"),
             column("reads", pl.String, "class of the loader that this generator reads", nullable=True),
+            column("loops", pl.Boolean, "its function goes over the parts of an element one by one, in a loop of the framework's"),
         ),
     ),
     Table(

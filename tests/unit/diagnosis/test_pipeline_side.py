@@ -87,6 +87,61 @@ def test_of_a_map_that_is_done_with_the_batch_an_element_is_the_batch():
 
 
 @pytest.mark.parametrize(
+    ("functions", "used", "names"),
+    [
+        ((PARSE,), 1.5, ["STAGE_INTERLEAVED", "STAGE_STORED"]),
+        ((PARSE, LOAD), 1.5, ["STAGE_IN_FRAMEWORK", "STAGE_INTERLEAVED", "STAGE_STORED"]),
+        ((PARSE, LOAD), 0.3, ["STAGE_INTERLEAVED", "STAGE_IN_FRAMEWORK", "STAGE_STORED"]),
+    ],
+    ids=["of the framework", "in Python", "in Python, which waits"],
+)
+def test_what_reads_one_data_set_after_the_other_is_told_to_read_several(functions, used, names):
+    nodes = [*AHEAD, node(3, "FlatMap", 4, 5), node(4, "Range"), node(5, "Map", ms=18.0)]
+    found = pipeline(nodes, written("Prefetch"), written("FlatMap", *functions))
+
+    assert advised(found, used=used, stage="flat_map") == names
+    assert "interleave" in levers(found, used=used)
+
+
+def test_windows_are_told_to_be_cut_at_once_and_are_not_mixed_up():
+    nodes = [*AHEAD, node(3, "FlatMap", 4, 5, ms=0.1), node(4, "Window", 6, ms=0.1), node(5, "BatchV2", ms=18.0), node(6, "Range")]
+    found = pipeline(nodes, written("Prefetch"), written("FlatMap", PARSE), written("Window"), written("Range"))
+
+    assert advised(found, stage="flat_map") == ["STAGE_OF_WINDOWS", "STAGE_STORED"]
+
+
+@pytest.mark.parametrize(("loops", "parallelism", "names"), [(True, 4, ["STAGE_VECTORIZED"]), (False, 4, []), (True, 1, ["STAGE_VECTORIZED"])])
+def test_a_loop_over_the_parts_of_an_element_is_told_to_do_all_at_once(loops, parallelism, names):
+    nodes = [*AHEAD, node(3, "ParallelMapV2", 4, ms=60.0, parallelism=parallelism, tuned=True), node(4, "Range")]
+    found = pipeline(nodes, written("Prefetch"), written("ParallelMap", PARSE, loops=loops), cores=1)
+
+    assert advised(found) == [*names, "STAGE_STORED"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "decoded", "record", "is_told"),
+    [
+        (("Shuffle", "Map"), 100_000, 5_000, True),
+        (("Shuffle", "Map"), 10_000, 5_000, False),
+        (("Shuffle", "Map"), 100_000, 90_000, False),
+        (("Map", "Shuffle"), 100_000, 5_000, False),
+        (("Shuffle", "Map", "Shuffle"), 100_000, 5_000, False),
+    ],
+    ids=["of what was decoded", "of what is small", "of what was as large before", "before it", "both"],
+)
+def test_a_shuffle_of_what_was_made_large_is_told_to_stand_before_it(kinds, decoded, record, is_told):
+    stages = [
+        node(3 + at, kind, 4 + at, ms=18.0 if kind == "Map" else 0.0, size=decoded if "Map" in kinds[at:] else record)
+        for at, kind in enumerate(kinds)
+    ]
+    nodes = [*AHEAD, *stages, node(3 + len(kinds), "TFRecord", size=record)]
+    found = pipeline(nodes, written("Prefetch"), *(written(kind, PARSE if kind == "Map" else None) for kind in kinds), written("TFRecord"))
+
+    texts = [fix.text for fix in finding(NAME, trained(18.0, input={"pipeline": found}, words=TENSORFLOW)).fixes]
+    assert (TENSORFLOW.advise(Remedy.SHUFFLED_BEFORE, stage="map", size=format_bytes(decoded)) in texts) == is_told
+
+
+@pytest.mark.parametrize(
     ("stages", "names"),
     [
         ((), ["DEEPER_INPUT"]),

@@ -62,6 +62,7 @@ def test_a_ratio_of_nothing_is_unknown_and_a_stage_may_have_no_function(tmp_path
         {**PIPELINE, "stages": [{"kind": "Map", "into": "0"}]},
         {**PIPELINE, "stages": [{"kind": "Map", "into": False}]},
         {**PIPELINE, "stages": [{"kind": "Map", "into": -1, "reads": 5}]},
+        {**PIPELINE, "stages": [{"kind": "Map", "into": -1, "loops": 5}]},
         {**PIPELINE, "stages": [{"kind": "Map", "into": -1, "function": ["parse", "/a/train.py"]}]},
         {**PIPELINE, "stages": [{"kind": "Map", "into": -1, "python": [["load", "/a/train.py", True]]}]},
         {**PIPELINE, "stages": ["Map"]},

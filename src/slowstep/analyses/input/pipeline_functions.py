@@ -32,13 +32,16 @@ class PipelineFunction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WrittenStage:
-    """One stage as the script wrote it: `given` is the function it was given, `in_python` are those that Python runs for each element."""
+    """One stage as the script wrote it: `given` is the function it was given, `in_python` are those that Python runs for each element. It
+    `loops` where that function goes over the parts of an element one by one.
+    """
 
     kind: str
     is_generator: bool
     reads: str | None
     given: PipelineFunction | None
     in_python: tuple[PipelineFunction, ...]
+    loops: bool = False
 
     @property
     def functions(self) -> tuple[PipelineFunction, ...]:
@@ -64,6 +67,7 @@ def written_stages(stages: pl.DataFrame, functions: pl.DataFrame, script: str | 
             reads=row["reads"],
             given=next(iter(found[row["stage"], False]), None),
             in_python=tuple(found[row["stage"], True]),
+            loops=row["loops"],
         )
         for row in stages.sort("stage").iter_rows(named=True)
     )

@@ -25,6 +25,7 @@ def _stage_fits(stage: Any, number: int) -> bool:
         and is_of(stage.get("into"), int)
         and stage["into"] < number
         and (stage.get("reads") is None or is_of(stage["reads"], str))
+        and (stage.get("loops") is None or is_of(stage["loops"], bool))
         and isinstance(places, list)
         and all(map(is_place, places))
         and (stage.get("function") is None or is_place(stage["function"]))

@@ -33,6 +33,7 @@ def _stages(process: int, note: dict[str, Any]) -> list[tuple[Any, ...]]:
             None if stage["into"] < 0 else stage["into"],
             bool(stage.get("generator")),
             stage.get("reads"),
+            bool(stage.get("loops")),
         )
         for number, stage in enumerate(note["stages"])
     ]

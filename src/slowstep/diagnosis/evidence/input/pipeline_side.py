@@ -16,6 +16,7 @@ from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_trainin
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
+from slowstep.diagnosis.evidence.input.pipeline_order import is_flat, is_of_windows, shuffled_bytes
 from slowstep.diagnosis.lever_specs import batches_ahead, inputs_at_once, mock_loader, parallel_calls, stored_stages
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -216,11 +217,18 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     values = {"stage": stage_name(stage), "function": "its function" if stage.function is None else stage.function.name}
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
     stored = [] if any(each.kind == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
-    found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
+    shuffled = shuffled_bytes(pipeline, stage)
+    behind = [] if shuffled is None else [Remedy.SHUFFLED_BEFORE]
+    found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored, *behind]
+    if Remedy.PARALLEL_READING in found:
+        # The same of what reads files.
+        found = [each for each in found if each is not Remedy.STAGE_INTERLEAVED]
     lever = _at_once(m, stage.written)
     levers = {Remedy.PARALLEL_STAGE: lever, Remedy.PARALLEL_PYTHON: lever, Remedy.STAGE_AHEAD: batches_ahead(m)}
     levers |= {Remedy.PARALLEL_READING: inputs_at_once(m), Remedy.STAGE_STORED: _stored(m, pipeline, stage.written or pipeline.written)}
-    texts = {each: m.training.words.advise(each, size=format_bytes(stage.bytes), **values) for each in found}
+    levers[Remedy.STAGE_INTERLEAVED] = inputs_at_once(m)
+    sizes = {each: format_bytes((shuffled or 0.0) if each is Remedy.SHUFFLED_BEFORE else stage.bytes) for each in found}
+    texts = {each: m.training.words.advise(each, size=size, **values) for each, size in sizes.items()}
     return (*(Fix(text=text, lever=levers.get(each)) for each, text in texts.items()), LESS_OF_EACH)
 
 
@@ -228,12 +236,16 @@ def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) 
     """Of a stage that calls a function for each element. Python runs one call at a time, but where it waits."""
     if any(each.is_generator for each in stage.written):
         return [Remedy.GENERATED_BATCHES if _is_batched_later(pipeline, stage) else Remedy.STAGE_IN_FRAMEWORK]
+    if is_of_windows(pipeline, stage):
+        return [Remedy.STAGE_OF_WINDOWS, *([Remedy.STAGE_IN_FRAMEWORK] if stage.is_in_python else [])]
     # Of one call at a time that the framework has chosen, more are asked for already.
     is_single = (stage.parallelism or 1) == 1 and not stage.is_tuned
     is_sequential = is_single and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
+    interleaved = [Remedy.STAGE_INTERLEAVED] if is_flat(stage) else []
     if not stage.is_in_python:
-        return [Remedy.PARALLEL_STAGE] if is_sequential else []
-    parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else []
+        vectorized = [Remedy.STAGE_VECTORIZED] if any(each.loops for each in stage.written) else []
+        return [*vectorized, *([Remedy.PARALLEL_STAGE] if is_sequential else interleaved)]
+    parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else interleaved
     used = m.machine.load.tree_cores
     waits = used is not None and used < COMPUTES_CORES
     return [*parallel, Remedy.STAGE_IN_FRAMEWORK] if waits else [Remedy.STAGE_IN_FRAMEWORK, *parallel]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FunctionType, GeneratorType
@@ -26,6 +27,9 @@ _FUNCTIONS: Final = ("_map_func", "_predicate", "_scan_func", "_key_func", "_red
 NO_STAGE: Final = "Options"
 _FROM_GENERATOR: Final = "_from_generator.<locals>.flat_map_fn"
 _PYTHON: Final = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+# What `tf.map_fn` makes, by the scope that it opens.
+_LOOPS: Final = ("While", "StatelessWhile")
+_MAP_FN: Final = re.compile(r"(^|/)map(_\d+)?/while(_\d+)?$")
 # Of what libraries make generators of: the object of the user's behind them, and what that is called.
 _HELD: Final = {"py_dataset": "PyDataset", "_dataloader": "DataLoader", "dataset": None, "generator": "generator", "_generator": None}
 # Keras' own pipeline of arrays.
@@ -85,9 +89,12 @@ def functions_of(dataset: Any) -> dict[str, Any]:
         generator = _generator_of(function)
         place, reads = _users_place(generator)
         return {"generator": True, "function": place, "python": [] if place is None else [place], "reads": reads}
-    called = _called_in_python(getattr(held_by(wrapper, "_function"), "graph", None))
+    graph = getattr(held_by(wrapper, "_function"), "graph", None)
+    called = _called_in_python(graph)
     given = _place_of(function)
-    of = {"reads": ARRAYS} if given is not None and _ADAPTERS in given[1].replace("\\", "/") else {}
+    of: dict[str, Any] = {"reads": ARRAYS} if given is not None and _ADAPTERS in given[1].replace("\\", "/") else {}
+    if _has_map_fn(graph):
+        of["loops"] = True
     return {**of, "function": given, "python": [place for each in called if (place := _place_in(each, given)) is not None]}
 
 
@@ -151,20 +158,26 @@ def _place_in(function: Any, given: WrittenPlace | None) -> WrittenPlace | None:
 
 
 def _called_in_python(graph: Any) -> list[Any]:
-    """The functions that `py_function` and `numpy_function` call in a graph, and in those that its operations call: of data sets that are
-    made in it, functions, branches and loops.
-    """
-    found: list[Any] = []
+    """The functions that `py_function` and `numpy_function` call in a graph, or in those that its operations call."""
+    called = (each for each in _operations_of(graph) if each.type in _PYTHON)
+    return [_registered(each.get_attr("token").decode()) for each in called]
+
+
+def _has_map_fn(graph: Any) -> bool:
+    """Whether a graph, or one of those that its operations call, goes over an array by `tf.map_fn`."""
+    return any(each.type in _LOOPS and _MAP_FN.search(each.name) for each in _operations_of(graph))
+
+
+def _operations_of(graph: Any) -> Iterator[Any]:
+    """Those of a graph, and of the graphs that they call: of data sets that are made in it, functions, branches and loops."""
     waiting, met = [graph], set[str]()
     while waiting and len(met) < _MOST_FUNCTIONS:
         each = waiting.pop(0)
         for operation in [] if each is None else each.get_operations()[:_MOST_OPERATIONS]:
-            if operation.type in _PYTHON:
-                found.append(_registered(operation.get_attr("token").decode()))
+            yield operation
             names = dict.fromkeys(name for name in _functions_called(operation) if name not in met)
             met.update(names)
             waiting += [getattr(each._get_function(name), "graph", None) for name in names]
-    return found
 
 
 def _functions_called(operation: Any) -> Iterator[str]:

@@ -75,6 +75,13 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
     Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
     Remedy.STAGE_STORED: "cache() after {stage}, where it gives the same in each epoch and all of it fits: {size} for each batch",
+    Remedy.STAGE_INTERLEAVED: "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) in place of {stage}, which reads one data set after the "
+    "other: elements then come in turns",
+    Remedy.STAGE_VECTORIZED: "take tf.map_fn out of {function}: operations on the whole tensor, or tf.vectorized_map",
+    Remedy.STAGE_OF_WINDOWS: "windows cut by one map out of whole arrays (tf.signal.frame, tf.gather), or batch(n) where they do not overlap, "
+    "in place of window(...).flat_map(...), which makes a data set of each",
+    Remedy.SHUFFLED_BEFORE: "shuffle before {stage}, where an element is a name, an index or a record: behind it {size} of each element lie "
+    "in the buffer, which is filled before the first batch of an epoch",
     Remedy.GENERATED_BATCHES: "have {function} yield whole batches and leave out batch, or do more of it in stages of tf.data: "
     "a generator makes one element at a time",
     Remedy.MAKE_ASIDE: "make the batches in {workers}",
