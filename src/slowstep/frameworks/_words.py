@@ -54,7 +54,7 @@ class Named(Enum):
     NEXT_BATCH = "what is asked for the next batch"
     NEXT_INDICES = "what draws the indices of one"
     FETCH = "what makes one"
-    READS_BACK = "a built-in method that brings a value to the host"
+    READS_BACK = "what brings a value to the host: a built-in method, or a function of the framework's"
     WALKS = "what walks over a model's weights"
     COPIES = "what copies tensors"
     CHANGES = "what changes tensors in place"

@@ -88,7 +88,9 @@ class Node:
 
     def is_metrics(self) -> bool:
         """Whether it judges results, or reads them back."""
-        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and JUDGING.search(self.in_package))
+        if READING_BACK.search(self.name):
+            return self.is_library
+        return not self.built_in and self.is_library and bool(JUDGING.search(self.in_package))
 
     def computes(self) -> bool:
         """Whether it judges results, reads them back, or computes with arrays."""

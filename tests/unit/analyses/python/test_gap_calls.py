@@ -68,6 +68,25 @@ def test_of_built_in_functions_those_that_read_results_back_judge(name, judges):
 
 
 @pytest.mark.parametrize(
+    ("file", "name", "judges"),
+    [
+        (f"{PACKAGES}/tensorflow/python/framework/ops.py", "_EagerTensorBase.numpy", True),
+        (f"{PACKAGES}/tensorflow/python/framework/ops.py", "_EagerTensorBase.__float__", True),
+        (f"{PACKAGES}/tensorflow/python/framework/ops.py", "_EagerTensorBase.__copy__", False),
+        (f"{PACKAGES}/jax/_src/array.py", "ArrayImpl._value", True),
+        (f"{PACKAGES}/jax/_src/array.py", "ArrayImpl.__array__", True),
+        (f"{PACKAGES}/jax/_src/array.py", "ArrayImpl.block_until_ready", False),
+        (f"{PACKAGES}/jax/_src/api.py", "device_get", True),
+        (f"{PACKAGES}/keras/src/metrics/metric.py", "Metric.update_state", True),
+        (f"{PACKAGES}/keras/src/layers/layer.py", "Layer.__call__", False),
+        ("/home/me/train.py", "device_get", False),
+    ],
+)
+def test_of_functions_of_frameworks_those_that_read_results_back_or_hold_metrics_judge(file, name, judges):
+    assert _node(file, name).is_metrics() is judges
+
+
+@pytest.mark.parametrize(
     ("name", "file", "named"),
     [
         ("f1_score", "train.py", True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.frameworks._remedies import OF_LOADER, Remedy
-from slowstep.frameworks._words import Code, Words
+from slowstep.frameworks._words import Code, Named, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 _PACKAGE = r"[/\\](site|dist)-packages[/\\](jax|jaxlib|flax|optax|equinox|haiku|chex)[/\\]"
@@ -106,6 +106,8 @@ WORDS = Words(
     packages=frozenset({"jax", "jaxlib", "flax", "optax"}),
     unseen="no jitted function was called with the parameters that its call before gave, nor were any updated outside of what is jitted",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
+    # What waits for the value and copies it is read by all of them.
+    names={Named.READS_BACK: r"^ArrayImpl\.(_value|item|tolist|__(array|bool|complex|float|format|index|int)__)$|^_?device_get$"},
     # It warns when it is forked. Started anew each worker imports the script.
     unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, with which "
     "processes that are forked may hang",

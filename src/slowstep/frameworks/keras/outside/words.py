@@ -73,7 +73,7 @@ WORDS = Words(
     name="keras",
     title="Keras",
     packages=frozenset({"keras"}),
-    code={Code.TRAINS: _PACKAGE, Code.STEPS: _PACKAGE},
+    code={Code.TRAINS: _PACKAGE, Code.STEPS: _PACKAGE, Code.METRICS: r"^(tf_)?keras[/\\](src[/\\])?metrics[/\\]"},
     loop=re.compile(r"[/\\]keras[/\\]src[/\\]backend[/\\]\w+[/\\]trainer\.py$"),
     arguments={
         # Where it is not known what `fit` was given, or a loop of the script's own makes its batches.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Code, Words
+from slowstep.frameworks._words import Code, Named, Words
 
 # All but tf.data, which feeds trainings of other frameworks too: waiting for its next element is no computing.
 _PACKAGE = r"[/\\](site|dist)-packages[/\\]tensorflow[/\\](?!python[/\\]data[/\\])"
@@ -129,5 +129,7 @@ WORDS = Words(
     packages=frozenset({"tensorflow"}),
     unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
+    # Beneath them is one built-in method, which is called by them all.
+    names={Named.READS_BACK: r"^_EagerTensorBase\.(_?numpy|tolist|__(array|bool|complex|float|format|index|int)__)$"},
     arguments={**_FIXES, **_RUNS, **_RECORDING},
 )
