@@ -67,6 +67,9 @@ class Remedy(Enum):
     INDICES_AT_ONCE = "numpy.random.choice with size="
     WEIGHTED_INDICES = "draw them all at the start where the weights are fixed"
     THREADS = "{threads} threads by the framework's own setting"
+    FEWER_THREADS = "OMP_NUM_THREADS={threads}"
+    LAUNCHING_THREADS = "keep threads for launching work on the device apart from those that compute on the host"
+    INPUT_THREADS = "give the input pipeline no more than {threads} threads of its own"
     FLUSH_DENORMALS = "have the processor take nearly zero numbers for zero"
     AVERAGE_AT_ONCE = "one operation on all of them"
     AVERAGED_BY_FRAMEWORK = "an operation that takes them all"
@@ -193,7 +196,7 @@ OF_LOADER: Final = frozenset(
         *(Remedy.STAGE_OF_BATCHES, Remedy.STAGE_STORED, Remedy.GENERATED_BATCHES, Remedy.DEEPER_INPUT),
         *(Remedy.STAGE_INTERLEAVED, Remedy.STAGE_VECTORIZED, Remedy.STAGE_OF_WINDOWS, Remedy.SHUFFLED_BEFORE),
         *(Remedy.PACKED_BATCH, Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.SNAPSHOT_SELDOM),
-        Remedy.SMALLER_STATE,
+        *(Remedy.SMALLER_STATE, Remedy.INPUT_THREADS),
         *(Remedy.THREAD_PER_WORKER, Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
     }
 )

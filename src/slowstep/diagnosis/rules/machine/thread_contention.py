@@ -14,7 +14,8 @@ When it is wrong:
     A quota that is used up for good reason (all cores' worth computes) is no fault of the threads: a larger one is then the fix.
     Bound threads that compute on cores of their own are counted together, so binding as such is not blamed.
 What to try:
-    As many threads as cores: OMP_NUM_THREADS=N or torch.set_num_threads(N); os.sched_setaffinity(0, ...) after the import that binds.
+    As many threads as cores, as the framework takes it that computes: OMP_NUM_THREADS=N says nothing to pools of its own. Threads of the
+    input pipeline, or for launching, apart from the others. os.sched_setaffinity(0, ...) after the import that binds.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FILLED_SHARE = 0.80
 class _Cause:
     title: str
     evidence: tuple[Evidence, ...]
-    fix: Fix
+    fixes: tuple[Fix, ...]
     others_compute: bool = False  # how much of the queue is theirs is not known
 
 
@@ -63,7 +64,7 @@ def judge(m: Measurements) -> Answer:
     )
     assumes = "no thread waited for a core (the cost of spinning, and of fewer threads, is not known)"
     if low < CLAIM or cause.others_compute:
-        return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
+        return advice(NAME, "compute", cause.title, evidence, assumes, cause.fixes, share=share)
     stages = [stage for stage in STAGES if m.ledger.of(stage, PartKind.CORE_WAIT).any()]
     finding = Finding(
         rule=NAME,
@@ -75,7 +76,7 @@ def judge(m: Measurements) -> Answer:
         claims=core_waits(m),
         evidence=evidence,
         gain=unknown_gain(assumes),
-        fixes=(cause.fix,),
+        fixes=cause.fixes,
     )
     return Judged(finding=finding, counterfactual=None)
 
@@ -84,7 +85,7 @@ def _quota(m: Measurements) -> _Cause | None:
     quota, throttling = m.machine.resources.quota_cores, m.machine.resources.throttling
     if quota is None or throttling is None or throttling.share < THROTTLED_SHARE:
         return None
-    threads = m.machine.resources.threads
+    threads = _pool(m)
     more = threads is not None and threads * m.machine.resources.ranks > quota
     fewer = max(int(quota // m.machine.resources.ranks), 1)
     return _Cause(
@@ -96,9 +97,7 @@ def _quota(m: Measurements) -> _Cause | None:
             Evidence(name="quota", value=quota, unit="cores"),
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=quota),
         ),
-        fix=Fix(text=f"OMP_NUM_THREADS={fewer}: no more threads than the quota is worth", lever=threads_lever(fewer))
-        if more
-        else Fix(text="a larger CPU quota, or less other work under it"),
+        fixes=_fewer(m, fewer) if more else (Fix(text="a larger CPU quota, or less other work under it"),),
     )
 
 
@@ -116,14 +115,17 @@ def _bound(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="cores at its start", value=before, unit="cores"),
             Evidence(name="the fewest of a loader's worker", value=m.machine.resources.worker_cores, unit="cores"),
         ),
-        fix=Fix(
-            text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND"
+        fixes=(
+            Fix(
+                text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and "
+                "OMP_PROC_BIND"
+            ),
         ),
     )
 
 
 def _too_many(m: Measurements, queued: float) -> _Cause | None:
-    threads, ranks = m.machine.resources.threads, m.machine.resources.ranks
+    threads, ranks = _pool(m), m.machine.resources.ranks
     cores = m.machine.resources.cores_now if m.machine.resources.cores_now is not None else m.machine.cores
     quota = m.machine.resources.quota_cores
     cores = cores if cores is None or quota is None else min(cores, quota)
@@ -140,9 +142,24 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
-        fix=Fix(text=f"OMP_NUM_THREADS={fewer} or {m.training.words.advise(Remedy.THREADS, threads=fewer)}", lever=threads_lever(fewer)),
+        fixes=_fewer(m, fewer),
         others_compute=m.machine.load.busy,
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "machine", "steps", "training"), judge=judge)
+def _pool(m: Measurements) -> int | None:
+    """Threads for one operation. Of a framework that says nothing of them its pool has one for each core that the process may use."""
+    known, words = m.machine.resources.threads, m.training.words
+    return known if known is not None or not words.has(Remedy.FEWER_THREADS) else m.machine.resources.cores_now
+
+
+def _fewer(m: Measurements, threads: int) -> tuple[Fix, ...]:
+    """As many threads as cores, where the framework computes in others too: those, and none of what it lacks."""
+    words = m.training.words
+    others = [] if m.compute.device == "cpu" else [Remedy.LAUNCHING_THREADS]
+    others += [] if m.input.pipeline is None or m.input.pipeline.reads is not None else [Remedy.INPUT_THREADS]
+    fixes = [Fix(text=words.advise(each, threads=threads)) for each in others if words.has(each)]
+    return (Fix(text=words.advise(Remedy.FEWER_THREADS, threads=threads), lever=threads_lever(threads)), *fixes)
+
+
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

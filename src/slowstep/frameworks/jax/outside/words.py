@@ -72,6 +72,9 @@ _FIXES: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.COMPILE_FUNCTION: "jax.jit",
+    # XLA_FLAGS=--xla_cpu_multi_thread_eigen=false leaves its pool as it is, and OMP_NUM_THREADS says nothing to it.
+    Remedy.FEWER_THREADS: "start it by taskset -c with {threads} cores, of which other processes use none: XLA's pool has a thread for each "
+    "core that the process may use when jax begins to compute",
     Remedy.KEPT_LOSSES: "losses appended as arrays, without float()",
     Remedy.READBACKS: "read-backs (float(), np.asarray())",
     Remedy.KEEP_COMPILED: "keep compiled functions between runs (jax_compilation_cache_dir); compile fewer shapes",

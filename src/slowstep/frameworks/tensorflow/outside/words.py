@@ -112,6 +112,10 @@ _RECORDING: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads})",
+    Remedy.FEWER_THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads}) and set_inter_op_parallelism_threads({threads}) "
+    "before the first operation: TensorFlow computes in pools of its own, to which OMP_NUM_THREADS says nothing",
+    Remedy.LAUNCHING_THREADS: "TF_GPU_THREAD_MODE=gpu_private: what launches kernels then has threads of its own",
+    Remedy.INPUT_THREADS: "options = tf.data.Options(), options.threading.private_threadpool_size = {threads}, dataset.with_options(options)",
     Remedy.KEPT_LOSSES: "losses appended as tensors, without .numpy()",
     Remedy.READBACKS: "read-backs (.numpy())",
     Remedy.COMPILE_FUNCTION: "tf.function",

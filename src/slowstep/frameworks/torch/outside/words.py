@@ -132,6 +132,7 @@ WORDS = Words(
         Remedy.INDICES_AT_ONCE: "numpy.random.choice with size=, torch.multinomial",
         Remedy.WEIGHTED_INDICES: "torch.utils.data.WeightedRandomSampler, where it draws by fixed weights",
         Remedy.THREADS: "torch.set_num_threads({threads})",
+        Remedy.FEWER_THREADS: "OMP_NUM_THREADS={threads} or torch.set_num_threads({threads})",
         Remedy.FLUSH_DENORMALS: "torch.set_flush_denormal(True) before training",
         Remedy.AVERAGE_AT_ONCE: "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept "
         "where it copies them",
