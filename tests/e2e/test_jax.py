@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from launching import Workplace
 
 pytest.importorskip("jax")
 pytestmark = pytest.mark.slow
+
+CASE_STUDY = Path(__file__).resolve().parents[2] / "examples" / "jax_case_study" / "train.py"
 
 # `INPUT` s are spent on each batch and `CALLBACK` s after each call.
 LOOP = """
@@ -107,6 +110,18 @@ def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
     assert report["run"]["recorded_steps"] >= 38
     compute = next(row for row in report["ledger"] if row["stage"] == "compute")
     assert sum(part["share"] for part in compute["parts"] if part["kind"] == "compilation") > 0.3
+
+
+@pytest.mark.parametrize(
+    ("variant", "steps", "rule", "named"),
+    [("recompiling", 24, "recompilation", "images of train_step"), ("slow-callback", 40, "slow-callback", "save_random_pictures")],
+)
+def test_a_problem_that_the_case_study_in_jax_plants_is_the_verdict(work: Workplace, variant: str, steps: int, rule: str, named: str) -> None:
+    report = work.report(str(CASE_STUDY), "--variant", variant, "--steps", str(steps))
+
+    verdict, first = report["verdict"], report["findings"][0]
+    assert (verdict["state"], verdict["rule"]) == ("bottleneck", rule), verdict["summary"]
+    assert named in first["title"] or named in [row["where"] for row in first["evidence"]]
 
 
 def test_a_program_that_only_predicts_trains_nothing(work: Workplace) -> None:
