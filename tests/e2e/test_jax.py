@@ -116,7 +116,9 @@ def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
     ("variant", "steps", "rule", "named"),
     [("recompiling", 24, "recompilation", "images of train_step"), ("slow-callback", 40, "slow-callback", "save_random_pictures")],
 )
-def test_a_problem_that_the_case_study_in_jax_plants_is_the_verdict(work: Workplace, variant: str, steps: int, rule: str, named: str) -> None:
+def test_a_problem_that_the_case_study_in_jax_plants_is_the_verdict(
+    work: Workplace, variant: str, steps: int, rule: str, named: str
+) -> None:
     report = work.report(str(CASE_STUDY), "--variant", variant, "--steps", str(steps))
 
     verdict, first = report["verdict"], report["findings"][0]

@@ -8,11 +8,14 @@ import pytest
 
 from judged import answer_of, finding, judged, named, unjudged, values
 from made_measurements import GIB, MIB, MS, device, measurements
+from made_pipelines import slow_map
 from slowstep.analyses.compute.products import Multiplying, PassProducts
 from slowstep.analyses.machine.machine import Throttling
 from slowstep.analyses.machine.memory import Limit, MemoryGrowth
 from slowstep.diagnosis.engine import diagnose
 from slowstep.findings import NotJudged
+from slowstep.frameworks._known import all_words
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part, PartKind
 
 WAITING = Part("compute", PartKind.CORE_WAIT)
@@ -251,6 +254,34 @@ def test_too_many_threads_beside_others_claim_nothing(load: dict[str, Any], clai
     m = measurements(machine={"threads": 16}, ledger=queued(8), load=load)
 
     assert finding("thread-contention", m).claims == claims
+
+
+@pytest.mark.parametrize(
+    ("framework", "on", "remedies"),
+    [
+        ("torch", "cpu", ["FEWER_THREADS"]),
+        ("jax", "cpu", ["FEWER_THREADS"]),
+        ("tensorflow", "cpu", ["FEWER_THREADS", "INPUT_THREADS"]),
+        ("tensorflow", "cuda", ["FEWER_THREADS", "LAUNCHING_THREADS", "INPUT_THREADS"]),
+        ("keras", "cpu", ["FEWER_THREADS", "INPUT_THREADS"]),
+    ],
+)
+def test_fewer_threads_are_said_in_the_words_of_who_computes(framework: str, on: str, remedies: list[str]) -> None:
+    words, of_data = all_words()[framework], {} if framework in ("torch", "jax") else {"pipeline": slow_map()}
+    m = measurements(machine={"threads": 16}, ledger=queued(8), words=words, device=on, input=of_data)
+
+    assert [fix.text for fix in finding("thread-contention", m).fixes] == [words.advise(Remedy[each], threads=4) for each in remedies]
+    assert "OMP_NUM_THREADS=4" not in "".join(fix.text for fix in finding("thread-contention", m).fixes) or framework == "torch"
+
+
+def test_a_pool_of_which_nothing_is_said_has_a_thread_for_each_core() -> None:
+    quota = {**QUOTA, "threads": None, "cores_now": 16}
+    known, unknown = (
+        finding("thread-contention", measurements(cores=16.0, machine={**quota, "cores_now": cores}, words=all_words()["jax"]))
+        for cores in (16, 2)
+    )
+
+    assert [found.fixes[0].lever for found in (known, unknown)] == ["threads=2", None]
 
 
 @pytest.mark.parametrize("cause", [{"threads": 4}, BOUND], ids=["as many threads as cores", "bound"])

@@ -11,7 +11,7 @@ import pytest
 
 from judged import answer_of, code_of, finding, values
 from made_measurements import measurements
-from slowstep.analyses.compute.retraces import Changed, Retrace
+from slowstep.analyses.compute.retraces import ChangeKind, Retrace
 from slowstep.analyses.measurements import Measurements
 from slowstep.calibration.compiling import FIRST_CALL
 from slowstep.findings import EvidenceCode
@@ -116,7 +116,7 @@ def test_no_more_is_gained_than_the_workers_let():
     assert bound == pytest.approx(2 / 1.6, abs=0.05)
 
 
-def changed(change: Changed, argument: str = "x", *, function: str = "rate", after: str = "b") -> Retrace:
+def changed(change: ChangeKind, argument: str = "x", *, function: str = "rate", after: str = "b") -> Retrace:
     return Retrace(function=function, argument=argument, change=change, before="a", after=after)
 
 
@@ -124,12 +124,12 @@ def changed(change: Changed, argument: str = "x", *, function: str = "rate", aft
 @pytest.mark.parametrize(
     ("change", "remedies"),
     [
-        (Changed.SHAPE, (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)),
-        (Changed.DTYPE, (Remedy.SAME_TYPES,)),
-        (Changed.VALUE, (Remedy.VALUE_AS_ARRAY,)),
-        (Changed.OBJECT, (Remedy.SAME_OBJECT,)),
-        (Changed.STRUCTURE, (Remedy.SAME_STRUCTURE,)),
-        (Changed.FUNCTION, (Remedy.FUNCTION_ONCE,)),
+        (ChangeKind.SHAPE, (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)),
+        (ChangeKind.DTYPE, (Remedy.SAME_TYPES,)),
+        (ChangeKind.VALUE, (Remedy.VALUE_AS_ARRAY,)),
+        (ChangeKind.OBJECT, (Remedy.SAME_OBJECT,)),
+        (ChangeKind.STRUCTURE, (Remedy.SAME_STRUCTURE,)),
+        (ChangeKind.FUNCTION, (Remedy.FUNCTION_ONCE,)),
     ],
 )
 def test_what_changed_picks_the_fix_in_the_words_of_who_trains(framework, change, remedies):
@@ -141,15 +141,15 @@ def test_what_changed_picks_the_fix_in_the_words_of_who_trains(framework, change
 
 
 def test_what_changed_most_often_comes_first_with_its_last_values():
-    values_of_two = [changed(Changed.VALUE, "step", after=str(number)) for number in range(3)]
-    found = finding(NAME, compiled(range(0, STEPS, 10), retraces=(changed(Changed.SHAPE), *values_of_two)))
+    values_of_two = [changed(ChangeKind.VALUE, "step", after=str(number)) for number in range(3)]
+    found = finding(NAME, compiled(range(0, STEPS, 10), retraces=(changed(ChangeKind.SHAPE), *values_of_two)))
 
     assert [row.value for row in found.evidence if row.code is EvidenceCode.CHANGED] == ["a -> 2", "a -> b"]
     assert len(found.fixes) == 3
 
 
 def test_what_changed_for_another_function_is_not_said_of_this_one():
-    other = (changed(Changed.VALUE, function="predict"),)
+    other = (changed(ChangeKind.VALUE, function="predict"),)
     of_rate, of_any = (finding(NAME, compiled(range(0, STEPS, 10), part=part, retraces=other)) for part in (RATE, DYNAMO))
 
     assert [len([row for row in found.evidence if row.code is EvidenceCode.CHANGED]) for found in (of_rate, of_any)] == [0, 1]

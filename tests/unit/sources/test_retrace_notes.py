@@ -38,8 +38,10 @@ def test_each_change_is_a_row(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"number": 0}, {"number": None}, {"changes": {}}, {"changes": ["shape"]}, {"changes": [["x", "shape", "(3,)"]]}, {"function": 3}]
-    + [{"changes": [["x", "shape", 3, 4]]}, {"at_ns": "50"}, {"more": "0"}],
+    [
+        *({"number": 0}, {"number": None}, {"changes": {}}, {"changes": ["shape"]}, {"changes": [["x", "shape", "(3,)"]]}),
+        *({"changes": [["x", "shape", 3, 4]]}, {"function": 3}, {"at_ns": "50"}, {"more": "0"}),
+    ],
 )
 def test_lines_that_make_no_sense_are_counted(tmp_path, change):
     found, bad = read(tmp_path, RETRACE | change)

@@ -13,7 +13,7 @@ from slowstep.record.writing import format as fmt
 from slowstep.timeline.timeline import Timeline
 
 
-class Changed(StrEnum):
+class ChangeKind(StrEnum):
     """What of an argument changed."""
 
     SHAPE = fmt.CHANGED_SHAPE
@@ -30,7 +30,7 @@ class Retrace:
 
     function: str
     argument: str  # empty where the function itself was made anew
-    change: Changed
+    change: ChangeKind
     before: str
     after: str
 
@@ -39,8 +39,8 @@ def find_retraces(timeline: Timeline, trainer: Trainer, steps: Steps) -> tuple[R
     """Those of the window, in their order; all where none was noted in it: of a function that is often traced few are."""
     begin_ns, end_ns = steps.bounds_ns
     # What newer recordings say beyond these is passed over.
-    is_known = (pl.col("process") == trainer.process) & pl.col("change").is_in([each.value for each in Changed])
+    is_known = (pl.col("process") == trainer.process) & pl.col("change").is_in([each.value for each in ChangeKind])
     noted = timeline.table("retraces").filter(is_known).sort("time_ns", maintain_order=True)
     inside = noted.filter(pl.col("time_ns").is_between(begin_ns, end_ns))
     rows = (noted if inside.is_empty() else inside).select("function", "argument", "change", "before", "after")
-    return tuple(Retrace(**{**row, "change": Changed(row["change"])}) for row in rows.iter_rows(named=True))
+    return tuple(Retrace(**{**row, "change": ChangeKind(row["change"])}) for row in rows.iter_rows(named=True))

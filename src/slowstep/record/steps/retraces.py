@@ -50,9 +50,9 @@ class TracedArgument:
         return " ".join(each for each in (self.dtype, self.shape, self.text) if each)
 
 
-Arguments = Mapping[str, TracedArgument]
+TracedArguments = Mapping[str, TracedArgument]
 # The argument, what of it changed, and how it is written before and after that.
-Change = tuple[str, str, str, str]
+ArgumentChange = tuple[str, str, str, str]
 
 
 def value_argument(name: str, value: object) -> TracedArgument:
@@ -75,13 +75,13 @@ def object_argument(value: object) -> TracedArgument:
     return TracedArgument(text=type(value).__name__, mark=id(value), change=fmt.CHANGED_OBJECT)
 
 
-def changes_between(before: Arguments, after: Arguments) -> list[Change]:
+def changes_between(before: TracedArguments, after: TracedArguments) -> list[ArgumentChange]:
     """What differs, in the order of the arguments."""
     found = [change for name, new in after.items() for change in _of_one(name, before.get(name), new)]
     return found + [(name, fmt.CHANGED_STRUCTURE, old.written, "") for name, old in before.items() if name not in after]
 
 
-def _of_one(name: str, old: TracedArgument | None, new: TracedArgument) -> Iterator[Change]:
+def _of_one(name: str, old: TracedArgument | None, new: TracedArgument) -> Iterator[ArgumentChange]:
     if old is None or bool(old.dtype) != bool(new.dtype):
         yield name, fmt.CHANGED_STRUCTURE, "" if old is None else old.written, new.written
         return
@@ -99,7 +99,7 @@ class _Traced:
 
     def __init__(self) -> None:
         self.count = 0
-        self.last: deque[Arguments] = deque(maxlen=_KEPT)
+        self.last: deque[TracedArguments] = deque(maxlen=_KEPT)
 
 
 class Retraces:
@@ -117,7 +117,7 @@ class Retraces:
         self._known.clear()
         self._made.clear()
 
-    def traced(self, function: Any, name: str, code: CodeType | None, arguments: Callable[[], Arguments]) -> None:
+    def traced(self, function: Any, name: str, code: CodeType | None, arguments: Callable[[], TracedArguments]) -> None:
         """A function was traced for these: note what changed, where it was traced before. `code` is the script's own that it runs.
 
         Raises nothing.
@@ -129,7 +129,7 @@ class Retraces:
             self._recorder.fault(error)
         self._recorder.spent_ns += now() - began_ns
 
-    def _compare(self, function: Any, name: str, code: CodeType | None, arguments: Callable[[], Arguments]) -> None:
+    def _compare(self, function: Any, name: str, code: CodeType | None, arguments: Callable[[], TracedArguments]) -> None:
         known = self._known.get(function)
         if known is None:
             if len(self._known) < MOST_FUNCTIONS:
@@ -147,7 +147,7 @@ class Retraces:
         known.count += 1
         self._note(name, known.count, min(differences, key=len))
 
-    def _meet(self, known: _Traced, name: str, code: CodeType | None, found: Arguments) -> None:
+    def _meet(self, known: _Traced, name: str, code: CodeType | None, found: TracedArguments) -> None:
         if len(found) <= MOST_ARGUMENTS:
             known.last.append(found)
         if code is None or (code not in self._made and len(self._made) >= MOST_FUNCTIONS):
@@ -156,16 +156,16 @@ class Retraces:
         if made > 1:
             self._note(name, made - 1, [("", fmt.CHANGED_FUNCTION, "", "")])
 
-    def _note(self, name: str, number: int, changes: list[Change]) -> None:
+    def _note(self, name: str, number: int, changes: list[ArgumentChange]) -> None:
         recorder = self._recorder
         if number > NOTED and number & (number - 1):
             return
         # A process in which nothing trains gets no files for it; what predictions and validation trace is a part of these.
         if not recorder.watched or recorder.local.me.judging:
             return
-        told = [[_short(argument), of, _short(before), _short(after)] for argument, of, before, after in changes[:MOST_CHANGES]]
-        line = {"kind": "retrace", "framework": self._framework, "function": name, "at_ns": now(), "number": number, "changes": told}
-        recorder.note({**line, "more": len(changes) - len(told)})
+        noted = [[_short(argument), of, _short(before), _short(after)] for argument, of, before, after in changes[:MOST_CHANGES]]
+        line = {"kind": "retrace", "framework": self._framework, "function": name, "at_ns": now(), "number": number, "changes": noted}
+        recorder.note({**line, "more": len(changes) - len(noted)})
 
 
 def _short(text: str) -> str:

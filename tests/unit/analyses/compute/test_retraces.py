@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from made_events import Events, at
-from slowstep.analyses.compute.retraces import Changed, Retrace
+from slowstep.analyses.compute.retraces import ChangeKind, Retrace
 from slowstep.analyses.measure_recording import measure_recording
 
 
@@ -24,7 +24,7 @@ def retraces(folder: Path, **changed_at_ms: float) -> tuple[Retrace, ...]:
 def test_those_of_the_window_are_told_and_changes_of_a_newer_kind_passed_over(tmp_path):
     found = retraces(tmp_path / "1", before=5.0, inside=600.0)
 
-    assert found == (Retrace(function="inside", argument="x", change=Changed.SHAPE, before="(3,)", after="(4,)"),)
+    assert found == (Retrace(function="inside", argument="x", change=ChangeKind.SHAPE, before="(3,)", after="(4,)"),)
 
 
 def test_where_none_was_noted_in_the_window_earlier_ones_are(tmp_path):

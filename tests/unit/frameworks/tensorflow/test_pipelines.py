@@ -253,6 +253,10 @@ def test_whoever_makes_the_elements_in_python_is_named():
     adapter = adapters.py_dataset_adapter.PyDatasetAdapter(Rows(), shuffle=False)
     arrays = adapters.array_data_adapter.ArrayDataAdapter(np.ones((8, 2), "f"), batch_size=4).get_tf_dataset()
 
+    doubled = tf.function(lambda number: tf.map_fn(lambda value: 2 * value, tf.range(number)))
+    looping = [tf.data.Dataset.range(3).map(each) for each in (doubled, lambda number: tf.vectorized_map(abs, tf.range(number)))]
+
+    assert [stages_of(each)[0].get("loops") for each in looping] == [True, None]
     generator = stages_of(tf.data.Dataset.from_generator(generated, output_signature=form).batch(2))[1]
     rows = next(stage for stage in stages_of(adapter.get_tf_dataset()) if stage.get("generator"))
     assert [place[0].rpartition(".")[2] for place in generator["python"]] == ["generated"]

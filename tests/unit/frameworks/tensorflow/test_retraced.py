@@ -42,7 +42,13 @@ def scaled(batch: Any, rate: Any = 1.0) -> Any:
 
 def test_shapes_types_and_values_are_named_by_their_argument(notes):
     x, longer = tf.ones((32, 100)), tf.ones((32, 117))
-    for batch, rate in (({"x": x}, 0.1), ({"x": x}, 0.1), ({"x": longer}, 0.1), ({"x": longer}, 0.09), ({"x": tf.cast(longer, "int32")}, 1)):
+    for batch, rate in (
+        ({"x": x}, 0.1),
+        ({"x": x}, 0.1),
+        ({"x": longer}, 0.1),
+        ({"x": longer}, 0.09),
+        ({"x": tf.cast(longer, "int32")}, 1),
+    ):
         scaled(batch, rate)
 
     shape, value, both = changes(notes)

@@ -15,9 +15,9 @@ from slowstep.record.steps.retraces import (
     MOST_CHANGES,
     MOST_CHARACTERS,
     NOTED,
-    Arguments,
     Retraces,
     TracedArgument,
+    TracedArguments,
     object_argument,
     value_argument,
 )
@@ -42,7 +42,7 @@ def array(*shape: int, dtype: str = "float32") -> TracedArgument:
     return TracedArgument(str(shape), dtype)
 
 
-def changes(notes: tuple[Recorder, list[dict[str, Any]]], *traces: Arguments) -> list[list[list[str]]]:
+def changes(notes: tuple[Recorder, list[dict[str, Any]]], *traces: TracedArguments) -> list[list[list[str]]]:
     """Of each note, what changed between these traces of a function."""
     recorder, found = notes
     retraces, function = Retraces(recorder, "jax"), Function()
@@ -89,7 +89,7 @@ def test_the_first_trace_and_one_for_the_same_are_none(notes):
 
 
 def test_neither_a_secret_nor_a_long_text_is_noted(notes):
-    token, text = ({"name": value_argument(name, each) for name in ("auth_token",)} for each in ("s3cret", "other"))
+    token, text = ({"name": value_argument("auth_token", each)} for each in ("s3cret", "other"))
     found = changes(notes, {**token, "path": value_argument("path", "a")}, {**text, "path": value_argument("path", 999 * "b")})
 
     assert found[0][0] == ["name", "value", "***", "another ***"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from slowstep.analyses.compute.retraces import Changed, Retrace
+from slowstep.analyses.compute.retraces import ChangeKind, Retrace
 from slowstep.analyses.measurements import Measurements
 from slowstep.findings import Evidence, EvidenceCode, Fix
 from slowstep.frameworks._remedies import Remedy
 
 _SHOWN: Final = 3
 _REMEDIES: Final = {
-    Changed.DTYPE: Remedy.SAME_TYPES,
-    Changed.VALUE: Remedy.VALUE_AS_ARRAY,
-    Changed.OBJECT: Remedy.SAME_OBJECT,
-    Changed.STRUCTURE: Remedy.SAME_STRUCTURE,
-    Changed.FUNCTION: Remedy.FUNCTION_ONCE,
+    ChangeKind.DTYPE: Remedy.SAME_TYPES,
+    ChangeKind.VALUE: Remedy.VALUE_AS_ARRAY,
+    ChangeKind.OBJECT: Remedy.SAME_OBJECT,
+    ChangeKind.STRUCTURE: Remedy.SAME_STRUCTURE,
+    ChangeKind.FUNCTION: Remedy.FUNCTION_ONCE,
 }
 _OF_SHAPES: Final = (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)
 
@@ -28,7 +28,7 @@ def retraces_of(m: Measurements, function: str | None) -> list[Retrace]:
     return [last[key] for key, _ in Counter(map(_key, found)).most_common()]
 
 
-def _key(each: Retrace) -> tuple[str, str, Changed]:
+def _key(each: Retrace) -> tuple[str, str, ChangeKind]:
     return each.function, each.argument, each.change
 
 
@@ -47,7 +47,7 @@ def retrace_evidence(changes: list[Retrace]) -> tuple[Evidence, ...]:
 
 
 def _written(each: Retrace) -> str:
-    if each.change is Changed.FUNCTION:
+    if each.change is ChangeKind.FUNCTION:
         return "made anew"
     return f"{each.before or 'absent'} -> {each.after or 'absent'}"
 
@@ -56,7 +56,7 @@ def retrace_fixes(m: Measurements, changes: list[Retrace]) -> tuple[Fix, ...]:
     """For what changed most often first; where nothing tells what did, for shapes."""
     remedies: list[tuple[Remedy, str]] = []
     for each in changes:
-        of_it = _OF_SHAPES if each.change is Changed.SHAPE else (_REMEDIES[each.change],)
+        of_it = _OF_SHAPES if each.change is ChangeKind.SHAPE else (_REMEDIES[each.change],)
         remedies += [(remedy, each.argument or each.function) for remedy in of_it if all(remedy is not known for known, _ in remedies)]
     words = m.training.words
     return tuple(Fix(text=words.advise(remedy, argument=argument)) for remedy, argument in remedies or [(each, "") for each in _OF_SHAPES])

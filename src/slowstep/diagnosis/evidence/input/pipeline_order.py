@@ -11,8 +11,8 @@ from slowstep.analyses.input.pipeline_stage import PipelineStage
 _FLAT_MAP: Final = "FlatMap"
 _WINDOW: Final = "Window"
 _SHUFFLE: Final = "Shuffle"
-# So many bytes of an element are surely more than a name or an index, and so many times those of what it was made of: a picture is ten times
-# as large as its file. Both are assumed.
+# So many bytes of an element are surely more than a name or an index, and so many times those of what it was made of: a picture is ten
+# times as large as its file. Both are assumed.
 _LARGE: Final = 16 << 10
 _TIMES: Final = 2.0
 
@@ -31,8 +31,8 @@ def is_of_windows(pipeline: Pipeline, stage: PipelineStage) -> bool:
 
 
 def shuffled_bytes(pipeline: Pipeline, stage: PipelineStage) -> float | None:
-    """How many bytes of each element a shuffle holds that this stage has made larger; None where it holds none, or another one stands before
-    the stage already.
+    """How many bytes of each element a shuffle holds that this stage has made larger; None where it holds none, or another one stands
+    before the stage already.
     """
     places = [number for number, each in enumerate(pipeline.written) if each in stage.written]
     if not places or stage.elements <= 0:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.record.attributes import code_of, innermost
 from slowstep.record.steps.named_spans import place_of_code
-from slowstep.record.steps.retraces import MOST_ARGUMENTS, Arguments, Retraces, TracedArgument, kind_argument
+from slowstep.record.steps.retraces import MOST_ARGUMENTS, Retraces, TracedArgument, TracedArguments, kind_argument
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -31,7 +31,7 @@ class RetracedFunctions:
         recorder.forgetters.append(self._seen.clear)
 
     def called(self, known: Any, function: Any, given: tuple[Any, Any], traced: Any) -> None:
-        """A function, of which `known` is all that is known, was called with this by its longer way; `traced` is what JAX keeps of its trace.
+        """A function, of which `known` is all that is known, was called with this on its longer way; `traced` is what JAX keeps of it.
 
         Raises nothing.
         """
@@ -54,7 +54,7 @@ class RetracedFunctions:
         return False
 
 
-def arguments_of(function: Any, given: tuple[Any, Any], traced: Any) -> Arguments:
+def arguments_of(function: Any, given: tuple[Any, Any], traced: Any) -> TracedArguments:
     """Each array that it takes, by the name that the script's function has for it, and what is static."""
     avals = traced.in_avals[: MOST_ARGUMENTS + 1]
     names = tuple(getattr(traced, "arg_names", None) or ())

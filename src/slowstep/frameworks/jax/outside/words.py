@@ -34,10 +34,10 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.SAME_SHAPES: "the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles says why",
     Remedy.DECLARE_SHAPES: "compile before the loop, jax.jit(step).lower(...).compile(), and keep it: "
     "jax.config.update('jax_compilation_cache_dir', ...)",
-    Remedy.SAME_TYPES: "the same type of {argument} in every call (jnp.asarray(..., dtype)); a Python number makes a weak type, another one",
+    Remedy.SAME_TYPES: "the same type of {argument} in every call (jnp.asarray(..., dtype)): that of a Python number is another one",
     Remedy.VALUE_AS_ARRAY: "pass {argument} as an array, not by static_argnums or static_argnames: for each other value the function is "
     "compiled again",
-    Remedy.FUNCTION_ONCE: "call jax.jit once, before the loop: each new function, a lambda or a partial too, is compiled again ({argument})",
+    Remedy.FUNCTION_ONCE: "call jax.jit once, before the loop: each new function, a lambda or partial too, is compiled again ({argument})",
     Remedy.PINNED_BATCHES: "jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     Remedy.PINNED_BUFFER: "keep arrays that do not change on the device, and pass them as arguments",
     Remedy.COPY_NEXT_BATCH: "call jax.device_put for the next batch before this step's result is waited for",
@@ -72,9 +72,9 @@ _FIXES: Final[dict[Remedy, str]] = {
 
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.COMPILE_FUNCTION: "jax.jit",
-    # XLA_FLAGS=--xla_cpu_multi_thread_eigen=false leaves its pool as it is, and OMP_NUM_THREADS says nothing to it.
-    Remedy.FEWER_THREADS: "start it by taskset -c with {threads} cores, of which other processes use none: XLA's pool has a thread for each "
-    "core that the process may use when jax begins to compute",
+    # Tried with jaxlib 0.10.2: OMP_NUM_THREADS and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false leave XLA's pool as it is.
+    Remedy.FEWER_THREADS: "PJRT_NPROC={threads} in the environment (NPROC where jaxlib is older), or start it by taskset -c with so many "
+    "cores: XLA computes in a pool of its own, with a thread for each core, to which OMP_NUM_THREADS says nothing",
     Remedy.KEPT_LOSSES: "losses appended as arrays, without float()",
     Remedy.READBACKS: "read-backs (float(), np.asarray())",
     Remedy.KEEP_COMPILED: "keep compiled functions between runs (jax_compilation_cache_dir); compile fewer shapes",
@@ -110,7 +110,7 @@ WORDS = Words(
     unseen="no jitted function was called with the parameters that its call before gave, nor were any updated outside of what is jitted",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # What waits for the value and copies it is read by all of them.
-    names={Named.READS_BACK: r"^ArrayImpl\.(_value|item|tolist|__(array|bool|complex|float|format|index|int)__)$|^_?device_get$"},
+    names={Named.READS_BACK: r"^ArrayImpl\.(_value|tolist|__(array|bool|complex|float|format|index|int)__)$|^_?device_get$|^_item$"},
     # It warns when it is forked. Started anew each worker imports the script.
     unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, with which "
     "processes that are forked may hang",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from slowstep.record.steps.retraces import MOST_ARGUMENTS, Arguments, TracedArgument, object_argument, value_argument
+from slowstep.record.steps.retraces import MOST_ARGUMENTS, TracedArgument, TracedArguments, object_argument, value_argument
 
 _DEEPEST: Final = 16
 _MARKER: Final = "object"
@@ -17,7 +17,7 @@ def type_of_trace(given: Iterable[Any]) -> Any:
     return next((each for each in given if isinstance(getattr(each, "parameters", None), Mapping)), None)
 
 
-def arguments_of(function_type: Any) -> Arguments:
+def arguments_of(function_type: Any) -> TracedArguments:
     """Each argument, and each part of one, by the name that the script's function has for it."""
     found: dict[str, TracedArgument] = {}
     for name, parameter in function_type.parameters.items():

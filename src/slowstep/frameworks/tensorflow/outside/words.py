@@ -75,13 +75,13 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
     Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
     Remedy.STAGE_STORED: "cache() after {stage}, where it gives the same in each epoch and all of it fits: {size} for each batch",
-    Remedy.STAGE_INTERLEAVED: "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) in place of {stage}, which reads one data set after the "
-    "other: elements then come in turns",
+    Remedy.STAGE_INTERLEAVED: "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) in place of {stage}, which reads one data set after "
+    "the other: elements then come in turns",
     Remedy.STAGE_VECTORIZED: "take tf.map_fn out of {function}: operations on the whole tensor, or tf.vectorized_map",
-    Remedy.STAGE_OF_WINDOWS: "windows cut by one map out of whole arrays (tf.signal.frame, tf.gather), or batch(n) where they do not overlap, "
-    "in place of window(...).flat_map(...), which makes a data set of each",
-    Remedy.SHUFFLED_BEFORE: "shuffle before {stage}, where an element is a name, an index or a record: behind it {size} of each element lie "
-    "in the buffer, which is filled before the first batch of an epoch",
+    Remedy.STAGE_OF_WINDOWS: "windows cut by one map out of whole arrays (tf.signal.frame, tf.gather), or batch(n) where they do not "
+    "overlap, in place of window(...).flat_map(...), which makes a data set of each",
+    Remedy.SHUFFLED_BEFORE: "shuffle before {stage}, where an element is a name, an index or a record: behind it {size} of each element "
+    "lie in the buffer, which is filled before the first batch of an epoch",
     Remedy.GENERATED_BATCHES: "have {function} yield whole batches and leave out batch, or do more of it in stages of tf.data: "
     "a generator makes one element at a time",
     Remedy.MAKE_ASIDE: "make the batches in {workers}",
@@ -115,7 +115,7 @@ _RUNS: Final[dict[Remedy, str]] = {
     Remedy.FEWER_THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads}) and set_inter_op_parallelism_threads({threads}) "
     "before the first operation: TensorFlow computes in pools of its own, to which OMP_NUM_THREADS says nothing",
     Remedy.LAUNCHING_THREADS: "TF_GPU_THREAD_MODE=gpu_private: what launches kernels then has threads of its own",
-    Remedy.INPUT_THREADS: "options = tf.data.Options(), options.threading.private_threadpool_size = {threads}, dataset.with_options(options)",
+    Remedy.INPUT_THREADS: "tf.data.Options() with threading.private_threadpool_size = {threads}, given to dataset.with_options()",
     Remedy.KEPT_LOSSES: "losses appended as tensors, without .numpy()",
     Remedy.READBACKS: "read-backs (.numpy())",
     Remedy.COMPILE_FUNCTION: "tf.function",
@@ -133,7 +133,10 @@ WORDS = Words(
     packages=frozenset({"tensorflow"}),
     unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
-    # Beneath them is one built-in method, which is called by them all.
-    names={Named.READS_BACK: r"^_EagerTensorBase\.(_?numpy|tolist|__(array|bool|complex|float|format|index|int)__)$"},
+    # Beneath them all is the last of these, a built-in method.
+    names={
+        Named.READS_BACK: r"^_EagerTensorBase\.(_?numpy|tolist|__(array|bool|complex|float|format|index|int)__)$"
+        r"|'_numpy_internal' of 'tensorflow",
+    },
     arguments={**_FIXES, **_RUNS, **_RECORDING},
 )
