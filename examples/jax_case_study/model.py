@@ -2,12 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 FORM = ("NHWC", "HWIO", "NHWC")
 RATE, MEAN_DECAY, SQUARE_DECAY, TINY = 1e-3, 0.9, 0.999, 1e-8
 
 
-def init(key: jax.Array, classes: int, widths: tuple[int, ...] = (12, 24, 48)) -> dict:
+def init(rng: np.random.Generator, classes: int, widths: tuple[int, ...] = (12, 24)) -> dict:
     """Weights and biases of each convolution, and what Adam keeps of them."""
     inputs, shapes = 3, {}
     for level, width in enumerate(widths):
@@ -17,10 +18,13 @@ def init(key: jax.Array, classes: int, widths: tuple[int, ...] = (12, 24, 48)) -
         shapes[f"up{level}"] = (3, 3, inputs + widths[level], widths[level])
         inputs = widths[level]
     shapes["classes"] = (1, 1, inputs, classes)
-    keys = dict(zip(shapes, jax.random.split(key, len(shapes)), strict=True))
-    params = {name: (jax.nn.initializers.he_normal()(keys[name], shape), jnp.zeros(shape[-1])) for name, shape in shapes.items()}
-    nothing = jax.tree.map(jnp.zeros_like, params)
-    return {"params": params, "mean": nothing, "square": nothing, "steps": jnp.zeros(())}
+    params = {name: (kernel(rng, shape), np.zeros(shape[-1], "f")) for name, shape in shapes.items()}
+    nothing = jax.tree.map(np.zeros_like, params)
+    return jax.device_put({"params": params, "mean": nothing, "square": nothing, "steps": np.zeros((), "f")})
+
+
+def kernel(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return (rng.normal(size=shape) * np.sqrt(2 / np.prod(shape[:-1]))).astype("f")
 
 
 def conv(features: jax.Array, weights: tuple[jax.Array, jax.Array], stride: int = 1) -> jax.Array:

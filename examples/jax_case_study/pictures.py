@@ -6,7 +6,7 @@ import numpy as np
 
 PICTURES, SIZE = 256, 96
 CLASSES = 3  # background, disc, square
-PASSES, TAPS = 3, 7
+PASSES, TAPS = 8, 7
 # The levels of the model halve sizes this often.
 SMALLEST_CROP, STEP_OF_CROPS = 24, 8
 

@@ -71,8 +71,10 @@ def read_norms(state: dict, loss: jax.Array) -> dict[str, float]:
 
 
 def train(settings: Settings, made: Iterator[Batch], output: Path) -> dict[str, float]:
-    state, rng = init(jax.random.key(0), CLASSES), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
+    state = init(rng, CLASSES)
     started, losses, norms = 0.0, [], {}
+    warmup = min(WARMUP_STEPS, settings.steps // 2)
     for step in range(settings.steps):
         images, masks = next(made)
         state, loss = train_step(state, images, masks)
@@ -81,10 +83,10 @@ def train(settings: Settings, made: Iterator[Batch], output: Path) -> dict[str, 
             save_random_pictures(output, rng)
         if settings.read_back == "on":
             norms = read_norms(state, loss)
-        if step + 1 == WARMUP_STEPS:
+        if step + 1 == warmup:
             started = time.perf_counter()
     last = float(losses[-1])
-    rate = (settings.steps - WARMUP_STEPS) * settings.batch_size / (time.perf_counter() - started)
+    rate = (settings.steps - warmup) * settings.batch_size / (time.perf_counter() - started)
     return {"steps": settings.steps, "samples_per_s": rate, "loss": last, "norms": len(norms)}
 
 
