@@ -21,7 +21,7 @@ def read(rows, function, unread=None, *, process=0, number=1, iterator=None):
     """One iterator: its readings, the function of its map, why it has no more, and the number of its waits."""
     return {
         "pipelines": [(process, number, iterator, unread)],
-        "pipeline_stages": [(process, number, 0, "Map", None, False, None)],
+        "pipeline_stages": [(process, number, 0, "Map", None, False, None, False)],
         "pipeline_functions": [(process, number, 0, False, function.name, function.place.file, function.place.line)],
         "pipeline_nodes": rows.with_columns(process=pl.lit(process, dtype=pl.Int64), pipeline=pl.lit(number, dtype=pl.Int64)).rows(),
     }

@@ -70,10 +70,11 @@ def test_without_any_stage_none_is_found():
 
 
 def test_all_functions_in_python_of_a_stage_are_known_each_once():
-    stages = pl.DataFrame([(0, 1, 0, "Map", None, False, None)], schema=TABLE["pipeline_stages"].schema, orient="row")
+    stages = pl.DataFrame([(0, 1, 0, "Map", None, False, None, True)], schema=TABLE["pipeline_stages"].schema, orient="row")
     called = [(0, 1, 0, name != "both", name, "train.py", 3) for name in ("both", "load", "draw", "load")]
 
     (stage,) = written_stages(stages, pl.DataFrame(called, schema=TABLE["pipeline_functions"].schema, orient="row"), None)
 
     assert stage.given is not None
     assert (stage.given.name, [each.name for each in stage.in_python]) == ("both", ["load", "draw"])
+    assert stage.loops
