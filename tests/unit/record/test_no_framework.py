@@ -11,7 +11,7 @@ import pytest
 
 import slowstep
 from slowstep.frameworks._known import all_trace_events, all_words
-from slowstep.record.framework import Framework, known_frameworks
+from slowstep.record.framework import Framework, described, known_frameworks
 
 ROOT = Path(slowstep.__path__[0])
 NAMES = re.compile(
@@ -84,6 +84,13 @@ def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
     assert {name for name, path in folders.items() if (path / "outside/words.py").exists()} == set(all_words())
     assert {name for name, path in folders.items() if (path / "outside/trace_events.py").exists()} == set(all_trace_events())
     assert recorded | set(all_trace_events()) == set(folders)
+
+
+def test_of_parameters_the_elements_and_the_tallest_matrix_are_told():
+    shapes = [("float32", (10,)), ("float32", (50, 4)), ("float16", (7, 90)), ("float32", (99, 2, 2))]
+
+    assert described(shapes, "cpu") == {"params": 1236, "dtypes": {"float32": 606, "float16": 630}, "device": "cpu", "tallest": [50, 4]}
+    assert described(shapes[:1], "cpu")["tallest"] is None
 
 
 def test_a_framework_that_says_nothing_is_asked_without_harm():

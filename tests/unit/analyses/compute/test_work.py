@@ -181,7 +181,7 @@ def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
 def test_what_the_process_could_compute_with_is_known(tmp_path, hidden, env):
     facts = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
 
-    found = _looked(tmp_path, facts=facts, process={"env": env}, optimizer={"dtypes": {"float64": 90, "float32": 10}})
+    found = _looked(tmp_path, facts=facts, process={"env": env}, optimizer={"dtypes": {"float64": 90, "float32": 10}, "tallest": [50, 2]})
 
     assert (found.accelerators, found.accelerator_built, found.accelerators_hidden) == ({"nvidia": 2}, False, hidden)
-    assert found.dtypes == {"float64": 90, "float32": 10}
+    assert (found.dtypes, found.tallest) == ({"float64": 90, "float32": 10}, (50, 2))
