@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from operator import index
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +18,13 @@ from slowstep.frameworks.keras.inside._capture import keras_capture
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.frameworks.keras.inside._made import wait_for
+from slowstep.frameworks.keras.inside._told import batch_number, told_after, told_before
 from slowstep.frameworks.keras.inside.callbacks import MODULE
 from slowstep.frameworks.tensorflow.inside._dispatches import Dispatches, runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators
 from slowstep.record.experiment.switch import Switch, switch_of
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, argument, find, replace
+from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -201,7 +201,7 @@ def _install_eager(recorder: Recorder) -> Undo:
         [
             FRAMEWORK.forget,
             *([] if switch is None else [switch.close]),
-            replace(callback_list, "on_train_batch_begin", _begun(begin, begins)),
+            replace(callback_list, "on_train_batch_begin", told_after(begin, begins)),
             replace(optimizer, "apply", _updated(recorder, apply, updates, lambda: True)),
         ]
     )
@@ -217,18 +217,17 @@ def _install_compiled(recorder: Recorder) -> Undo:
     batches = TrainBatches(recorder)
 
     def begins(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], loop: FrameType) -> None:
-        batches.begins_in_fit(callbacks, args[0] if args and type(args[0]) is int else _number(args, kwargs), loop)
+        batches.begins_in_fit(callbacks, batch_number(args, kwargs), loop)
 
     def ends(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        number = args[0] if args and type(args[0]) is int else _number(args, kwargs)
-        batches.ends(callbacks, number, args[1] if len(args) > 1 else kwargs.get("logs"))
+        batches.ends(callbacks, batch_number(args, kwargs), args[1] if len(args) > 1 else kwargs.get("logs"))
 
     undos = [
         FRAMEWORK.forget,
         batches.close,
-        replace(callback_list, names[0], _begun(begin, begins)),
-        replace(callback_list, names[1], _ended(end, ends)),
-        replace(callback_list, names[2], _ended(epoch_end, lambda *_: batches.all_end())),
+        replace(callback_list, names[0], told_after(begin, begins)),
+        replace(callback_list, names[1], told_before(end, ends)),
+        replace(callback_list, names[2], told_before(epoch_end, lambda *_: batches.all_end())),
         replace(trainer, "train_on_batch", _on_batch(on_batch, batches)),
     ]
     if backend_name() == TENSORFLOW:
@@ -252,45 +251,6 @@ def trainer_class(method: str) -> Any:
     model = find(sys.modules.get("keras"), "Model")
     find(model, method)
     return next(kind for kind in model.__mro__ if method in vars(kind))
-
-
-def _number(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-    """That of a batch, as callbacks are told it; 0 where a loop of the script's own tells something else."""
-    try:
-        return index(argument(args, kwargs, 0, "batch"))
-    except TypeError:
-        return 0
-
-
-def _begun(original: Any, told: Callable[[Any, tuple[Any, ...], Mapping[str, Any], FrameType], None]) -> Any:
-    """A method of a list of callbacks, after which `told`, which raises nothing, is called with its arguments and its caller's frame."""
-
-    @functools.wraps(original)
-    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            result = original(self, *args, **kwargs)
-        except BaseException:  # passed on, without our frames in the traceback
-            hide_own_frames()
-            raise
-        told(self, args, kwargs, sys._getframe(1))
-        return result
-
-    return method
-
-
-def _ended(original: Any, told: Callable[[Any, tuple[Any, ...], Mapping[str, Any]], None]) -> Any:
-    """A method of a list of callbacks, before which `told`, which raises nothing, is called with its arguments."""
-
-    @functools.wraps(original)
-    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        told(self, args, kwargs)
-        try:
-            return original(self, *args, **kwargs)
-        except BaseException:  # passed on, without our frames in the traceback
-            hide_own_frames()
-            raise
-
-    return method
 
 
 def _on_batch(original: Any, batches: TrainBatches) -> Any:
