@@ -13,6 +13,6 @@ FILES: Final = (
     *("keras/test_divided_batches.py", "keras/test_own_errors.py", "keras/test_stored_pipeline.py"),
     *("tensorflow/test_bench_data.py", "tensorflow/test_operations.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py"),
     *("tensorflow/test_interleaved.py", "tensorflow/test_replicas.py", "tensorflow/test_retraced.py"),
-    *("tensorflow/test_same_part.py", "tensorflow/test_stored.py"),
+    *("tensorflow/test_same_part.py", "tensorflow/test_seeding.py", "tensorflow/test_stored.py"),
     "test_missing_names.py",
 )

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
+from slowstep.frameworks.tensorflow.inside import _seeding
 from slowstep.record.framework import Framework, described
+from slowstep.record.patch import Undo
 from slowstep.record.system.facts import cores_allowed
 
 
@@ -48,6 +50,10 @@ class TensorFlow(Framework):
     def has_compiled(self) -> bool:
         """Its graphs do not notice that they are recorded."""
         return False
+
+    def shift_seeds(self, added: int) -> Undo:
+        """Its global one, of which tf.data draws the order of a shuffle."""
+        return _seeding.shift_seeds(added)
 
 
 def _lengths(shape: Any) -> list[int]:
