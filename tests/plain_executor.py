@@ -60,7 +60,11 @@ class PlainExecutor:
         return StepReader(files[0]).read() if files else StepReader(Path(os.devnull)).read()
 
     def lever_notes(self) -> list[dict[str, Any]]:
-        lines = [line for file in self.folder.glob("*-*.jsonl") for line in file.read_text().splitlines() if '"kind":"lever"' in line]
+        return self.notes("lever")
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        asked = f'"kind":"{kind}"'
+        lines = [line for file in self.folder.glob("*-*.jsonl") for line in file.read_text().splitlines() if asked in line]
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def end(self) -> Any:

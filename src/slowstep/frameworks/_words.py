@@ -92,7 +92,8 @@ class Words:
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
-    was where the first of them had begun and not ended. `packages` are the folders in which it and what is made for it are installed,
+    was where the first of them had begun and not ended, `no_losses` why no losses may be seen.
+    `packages` are the folders in which it and what is made for it are installed,
     `spans` what its hooks call spans that have no other name, and of which kind they are, `devices` the facts in a recording that say where
     it computes, where nothing else does, by their keys. Phrases
     may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
@@ -121,6 +122,7 @@ class Words:
     inputs: Mapping[str, Words] = field(default_factory=dict)
     unseen: str = ""
     begun: str = ""
+    no_losses: str = ""
     unforked: str = ""
     packages: frozenset[str] = frozenset()
     spans: Mapping[str, PartKind] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
+from slowstep.prove.seen_losses import why_never
 from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.prove.whole_run import WholeRunLimits
@@ -44,11 +45,14 @@ class NumericsCheck:
         self, command: Command, environ: Mapping[str, str], folder: Path, open_sandbox: Open, *, budget_s: float, say: Callable[[str], None]
     ) -> None:
         self._runs = OwnRuns(command, environ, folder / RUNS_FOLDER, open_sandbox)
+        self._recording = folder
         self._budget_s, self._say = budget_s, say
 
     def __call__(self, report: ReportDict) -> Checked:
         """Compare them for each lever that needs it; Ctrl-C leaves out the rest."""
         levers = [row["lever"] for row in report["experiments"] if _is_worth_it(row)]
+        if levers and (reason := why_never(self._recording)) is not None:
+            return Checked(by_lever={lever: {"says": f"losses not compared: {sentence(reason)}"} for lever in levers})
         found: dict[str, dict[str, Any]] = {}
         try:
             for lever in levers:

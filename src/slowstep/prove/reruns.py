@@ -228,7 +228,7 @@ def _both(make: MakeExecutor, asked: tuple[RunRequest, RunRequest], limits: Whol
     for each in asked:
         ran = run_once(make, each, limits)
         runs.append(ran)
-        if ran.state in ("not applicable", "failed") or _made(ran) < FEWEST_STEPS:
+        if ran.state in ("not applicable", "failed", "losses unseen") or _made(ran) < FEWEST_STEPS:
             return runs, ran
     return runs, None
 

@@ -9,14 +9,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from slowstep.prove.executor import Executor
+from slowstep.prove.seen_losses import why_unseen
 from slowstep.prove.stats.losses import LossReader, UpdateLosses
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.record.experiment.losses import UNSEEN
 from slowstep.record.writing import format as fmt
 
-WholeRunState = Literal["done", "not applicable", "failed", "script ended", "too slow"]
+WholeRunState = Literal["done", "not applicable", "failed", "script ended", "too slow", "losses unseen"]
 
 OWN_END: Final = Wording("run-ended-itself", "it ended by itself with exit code {code}")
 FEW_SEEN: Final = Wording("few-steps-in-time", "{seen} of {steps} steps were seen in {seconds:g} s")
@@ -97,10 +99,11 @@ def run_once(make: MakeExecutor, asked: RunRequest, limits: WholeRunLimits) -> R
         said = _said_of(executor.lever_notes())
         steps = None if asked.losses else executor.steps()
         losses = LossReader(executor.folder).read() if asked.losses else None
+        unseen = why_unseen(executor.notes(UNSEEN)) if state == "losses unseen" else None
     finally:
         ending = executor.end()
     told = said.get("reason") or ending.problem
-    reason = None if told is None else SAID(said=str(told))
+    reason = unseen if told is None else SAID(said=str(told))
     if state == "script ended" and reason is None:
         reason = OWN_END(code=ending.exit_code)
     if state == "too slow":
@@ -122,7 +125,7 @@ def run_once(make: MakeExecutor, asked: RunRequest, limits: WholeRunLimits) -> R
 
 
 def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, began_s: float) -> WholeRunState:
-    """Until the run has made its steps, or ends, or a lever cannot be had, or a loss is not finite."""
+    """Until the run has made its steps, or ends, or a lever cannot be had, or a loss is not finite, or none will be seen."""
     reader = LossReader(executor.folder)
     is_posted = asked.losses
     while True:
@@ -130,7 +133,7 @@ def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, bega
         if not is_posted and progress.updates:
             executor.post(_ENDLESS)
             is_posted = True
-        if (ended := _state_of(executor.lever_notes())) is not None:
+        if (ended := _state_of(executor, asked)) is not None:
             return ended
         made = reader.read() if asked.losses else executor.steps().ns
         if len(made) >= limits.steps or (isinstance(made, UpdateLosses) and made.first_not_finite is not None):
@@ -142,9 +145,13 @@ def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, bega
         limits.sleep(LOOK_EVERY_S)
 
 
-def _state_of(notes: Sequence[Mapping[str, Any]]) -> WholeRunState | None:
-    states = {note.get("state") for note in notes}
-    return "failed" if fmt.LEVER_FAILED in states else "not applicable" if fmt.LEVER_NOT_APPLICABLE in states else None
+def _state_of(executor: Executor, asked: RunRequest) -> WholeRunState | None:
+    states = {note.get("state") for note in executor.lever_notes()}
+    if fmt.LEVER_FAILED in states:
+        return "failed"
+    if fmt.LEVER_NOT_APPLICABLE in states:
+        return "not applicable"
+    return "losses unseen" if asked.losses and executor.notes(UNSEEN) else None
 
 
 def _said_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

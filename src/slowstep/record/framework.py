@@ -58,8 +58,8 @@ class Framework:
     the installed packages whose frames are its own; without functions of its `needed_modules` no training goes on. Calls of functions are
     distinguished by files, written with slashes: what calls a model (`model_files`), what stands in for the beginning of its backward pass
     (`backward_files`), what makes an update (`update_files`), and the folder of all that does (`update_folder`). Where it
-    `has_optimizers`, updates are their calls. Its `steering_callbacks`, by their classes, are those that stop a training, schedule it, or
-    say when to log and to save.
+    `has_optimizers`, updates are their calls; where it `tells_losses`, hooks see those of its updates, in runs that are asked for them. Its
+    `steering_callbacks`, by their classes, are those that stop a training, schedule it, or say when to log and to save.
     """
 
     name = ""
@@ -71,6 +71,7 @@ class Framework:
     update_files: tuple[str, ...] = ()
     update_folder: str | None = None
     has_optimizers = True
+    tells_losses = False
     steering_callbacks: frozenset[str] = frozenset()
 
     def owns(self, file: str) -> bool:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from slowstep.frameworks._known import all_words
 from slowstep.prove.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, NumericsCheck
 from slowstep.prove.sandbox.sandbox import Sandbox
+from slowstep.prove.seen_losses import NEVER, why_never
 from slowstep.record.launching.command import Command
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
@@ -85,3 +88,36 @@ def test_ctrl_c_leaves_out_the_rest_and_each_of_it_says_so(tmp_path):
 
     assert found.interrupted
     assert found.by_lever == {lever: {"says": "losses not compared: interrupted"} for lever in ("autocast=bf16", "swap=m:f=m:g")}
+
+
+def recorded(folder: Path, *facts: dict[str, Any]) -> None:
+    lines = [json.dumps({"kind": "facts", **each}) for each in facts]
+    (folder / "12-ab.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_no_run_is_made_where_nothing_that_trains_tells_its_losses(tmp_path):
+    recorded(tmp_path, {"framework": "keras", "losses": False, "computes_with": "jax"})
+
+    found, said = checked(tmp_path, report(row("swap=m:f=m:g")), budget_s=60)
+
+    assert (list(found.by_lever), said) == (["swap=m:f=m:g"], [])
+    reason = why_never(tmp_path)
+    assert reason == NEVER(why=all_words()["jax"].no_losses)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        (),
+        ({"framework": "torch", "losses": True},),
+        ({"framework": "jax", "losses": False}, {"framework": "torch", "losses": True}),
+        # Of one that has said it since.
+        ({"framework": "keras", "losses": False}, {"framework": "keras", "losses": True}),
+        # Of an older version.
+        ({"framework": "jax"},),
+    ],
+)
+def test_losses_may_be_seen_where(tmp_path, facts):
+    recorded(tmp_path, *facts)
+
+    assert why_never(tmp_path) is None

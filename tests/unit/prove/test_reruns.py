@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.prove import reruns
+from slowstep.prove import reruns, seen_losses
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.whole_run import FEW_SEEN, NEVER_READY, OWN_END, RunRequest, WholeRunLimits, run_once
 from slowstep.reasons import SAID
 from slowstep.record.experiment.lever_text import parse_spec
+from slowstep.record.experiment.losses import UNSEEN
 from slowstep.record.writing import format as fmt
 
 LEVER = parse_spec("autocast=bf16")
@@ -42,10 +43,12 @@ class Clock:
 
 @dataclass
 class Training:
-    """What one made-up run does: time of a step, its losses, what its lever says, when it ends by itself."""
+    """What one made-up run does: time of a step, its losses, what its lever says, when it ends by itself, and how far it is at first."""
 
     step_ms: float = 10.0
     losses: Callable[[int], float] = lambda step: 1.0
+    passes: int = 1
+    first: int = 0
     notes: tuple[dict[str, Any], ...] = ()
     samples: int = 4
     lasts: int = 10_000
@@ -86,21 +89,25 @@ class Fake:
             input_ns=full * 0,
         )
 
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        return [note for note in self.training.notes if note["kind"] == kind]
+
     def lever_notes(self) -> list[dict[str, Any]]:
-        return list(self.training.notes)
+        return self.notes("lever")
 
     def end(self) -> Any:
         self.ends += 1
         return SimpleNamespace(exit_code=0, killed=True, problem=None)
 
     def _made(self) -> int:
-        made = min(int((self.clock.now_s - self.started_s) * 1000 / self.training.step_ms), self.training.lasts)
+        made = self.training.first + int((self.clock.now_s - self.started_s) * 1000 / self.training.step_ms)
+        made = min(made, self.training.lasts)
         self._write(made)
         return made
 
     def _write(self, made: int) -> None:
         bits = [struct.unpack("<q", struct.pack("<d", self.training.losses(step)))[0] for step in range(made)]
-        records = [fmt.RECORD.pack(1, 1, loss, 1, 5, 1, 0, 0, fmt.LOSS) for loss in bits]
+        records = [fmt.RECORD.pack(1, 1, loss, self.training.passes, 5, 1, 0, 0, fmt.LOSS) for loss in bits]
         (self.folder / "12-ab.rec").write_bytes(b"".join(records) + bytes(fmt.RECORD_BYTES))
 
 
@@ -362,3 +369,15 @@ def test_a_lever_without_meaning_has_no_numerics(tmp_path: Path) -> None:
     found = reruns.check(trainings, LEVER, trainings.limits())
 
     assert (found.state, found.reason, found.numerics) == ("not applicable", SAID(said="the reason"), None)
+
+
+def test_a_training_that_tells_no_losses_ends_the_comparison_at_once(tmp_path: Path) -> None:
+    unseen = {"kind": UNSEEN, "updates": 10, "framework": "keras"}
+    trainings = Trainings(tmp_path, lambda asked: Training(passes=0, first=12, notes=(unseen,)))
+
+    found = reruns.check(trainings, LEVER, trainings.limits(steps=60))
+
+    assert (trainings.order, found.state, found.numerics) == ("A", "losses unseen", None)
+    assert found.reason is not None
+    assert (found.reason.code, found.reason.values["updates"]) == (seen_losses.UNSEEN.code, 10)
+    assert trainings.clock.now_s < 1

@@ -21,7 +21,7 @@ class LastLoss:
     """Asked for between two steps, kept in the backward passes of the next one, looked at behind it.
 
     Whoever sees backward passes adds to `starters` what is to be called when a loss is wanted: it has to look at them then. It says also
-    how to find out whether losses are finite, without waiting for a device (`are_finite`).
+    how to find out whether losses are finite, without waiting for a device (`are_finite`). Who sees a step only as a whole says `answer`.
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,11 @@ class LastLoss:
         self.are_finite: Callable[[list[Any]], IsFinite | None] = _nobody_says
         self.is_wanted = False
         self._kept: deque[Any] = deque(maxlen=_PASSES)
+        self._answer: IsFinite | None = None
 
     def want(self) -> None:
         """Keep the loss of the step that begins now."""
+        self._answer = None
         self._kept.clear()
         self.is_wanted = bool(self.starters)
         for start in self.starters:
@@ -41,9 +43,14 @@ class LastLoss:
         """A backward pass begins at these losses."""
         self._kept.extend(losses)
 
+    def answer(self, is_finite: IsFinite) -> None:
+        """The step was seen as a whole, and this tells of its loss."""
+        self._answer = is_finite
+
     def take(self) -> IsFinite | None:
         """The step is over: how to find out whether its loss is finite. None where none was kept, or its device cannot be asked."""
         self.is_wanted = False
+        answer, self._answer = self._answer, None
         kept = [*self._kept]
         self._kept.clear()
-        return self.are_finite(kept)
+        return self.are_finite(kept) if answer is None else answer

@@ -5,6 +5,7 @@ Reading a loss waits for the accelerator. That is why it is done in these runs, 
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 import zlib
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.writing.format import LOSS
+from slowstep.record.writing.format import ENV_LOSSES, LOSS
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -22,13 +23,47 @@ NO_INPUT: Final = -1
 _NUMBERS: Final = 64
 _TENSORS: Final = 4
 _DEEPEST: Final = 4
+# The kind of the note that none is known, and after how many updates it is written: of so few losses nothing would be said in any case.
+UNSEEN: Final = "losses-unseen"
+ENOUGH: Final = 10
+
+
+class LossRecords:
+    """Writes them, and says once where a training goes on and none is known: whoever waits for its losses would wait for nothing."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._forget()
+        recorder.forgetters.append(self._forget)
+
+    def _forget(self) -> None:
+        self._is_any_known = self._is_said = False
+
+    def write(self, loss: float, passes: int, inputs: int = NO_INPUT) -> None:
+        """End a step that has this mean loss over so many passes (0: it is not known); `inputs` is the check sum of its batches."""
+        self._is_any_known = self._is_any_known or passes > 0
+        at_ns = now()
+        self._recorder.event(LOSS, at_ns, at_ns, _bits(loss), passes, inputs)
+
+    def look(self, updates: int) -> None:
+        """So many updates have ended, and those of their losses were written that are known."""
+        if updates < ENOUGH or self._is_any_known or self._is_said:
+            return
+        self._is_said = True
+        self._recorder.ensure_open()
+        self._recorder.note({"kind": UNSEEN, "updates": updates, "framework": self._recorder.framework.name})
+
+
+def asked_losses(recorder: Recorder) -> LossRecords | None:
+    """What writes those of this process; None in runs that were not asked for them."""
+    return recorder.shared(LossRecords) if os.environ.get(ENV_LOSSES) == "1" else None
 
 
 class LossSum:
     """Adds up the losses between two updates of the anchor optimizer. A pass over several scalars has their sum for its loss."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self._records = recorder.shared(LossRecords)
         self._training = Training(recorder)
         self._passes_open = 0
         # What a loss scaler multiplied the next losses by, and how many of them.
@@ -76,9 +111,7 @@ class LossSum:
     def write(self) -> None:
         """End a step."""
         passes = self._passes if self._is_known else 0
-        mean = self._sum / passes if passes else 0.0
-        at_ns = now()
-        self._recorder.event(LOSS, at_ns, at_ns, _bits(mean), passes, self._input)
+        self._records.write(self._sum / passes if passes else 0.0, passes, self._input)
         self._scaled = 0
         self._forget()
 

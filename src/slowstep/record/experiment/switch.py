@@ -16,6 +16,7 @@ from slowstep.record.experiment.blocks import LOSS_NOT_FINITE, Blocks
 from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_local_rank
+from slowstep.record.experiment.losses import asked_losses
 from slowstep.record.experiment.made_calls import MadeCalls
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
@@ -51,6 +52,7 @@ class Switch:
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
         self._answer: IsFinite | None = None
+        self._losses = asked_losses(recorder)
         self._is_mine = True
         # The last plan that was taken up, or was found to be another process's.
         self._number = 0
@@ -144,6 +146,8 @@ class Switch:
             self._walker = self._take_up(plan)
         if self._walker is None:
             self._look_at_loss()
+            if self._losses is not None:
+                self._losses.look(self.training.updates)
             return
         delay_ns = self._recorder.local.me.delay_ns()
         delay_ns = -1 if delay_ns is None else delay_ns

@@ -246,7 +246,8 @@ class Updates:
 
     def note_facts(self) -> None:
         """Write what the framework says of itself; to be called again where that has changed."""
-        said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
+        framework = self._framework
+        said = {"framework": framework.name, "optimizers": framework.has_optimizers, "losses": framework.tells_losses}
         self._recorder.note({"kind": "facts", **said, **self._facts()})
 
     def _facts(self) -> dict[str, Any]:

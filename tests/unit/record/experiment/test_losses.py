@@ -9,6 +9,7 @@ import pytest
 
 from levered import TRAINING, run_always
 from recorded import Ran, Server
+from slowstep.record.experiment.losses import ENOUGH, UNSEEN
 from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
@@ -193,3 +194,16 @@ print(len(read), torch.autograd.backward.__code__.co_filename, torch.amp.GradSca
     assert ran.trainer.of("LOSS") == []
     count, backward, scale = asked.out.split()
     assert (count, Path(backward).name, Path(scale).name) == ("25", "losses.py", "_scaling.py")
+
+
+def test_where_no_backward_begins_at_a_loss_that_is_said_once(server: Server, tmp_path: Path) -> None:
+    main = """
+model, optimizer, loader, loss = parts()
+for inputs, targets in loader:
+    model(inputs).backward(torch.ones(4, 1))
+    optimizer.step()
+"""
+    ran = run_always(server, tmp_path, PARTS + main, **ASKED, **{fmt.ENV_EXPERIMENT: "1"})
+
+    assert {record.b for record in ran.trainer.of("LOSS")} == {0}
+    assert [(note["updates"], note["framework"]) for note in ran.trainer.noted(UNSEEN)] == [(ENOUGH, "torch")]

@@ -108,6 +108,7 @@ WORDS = Words(
     title="JAX",
     packages=frozenset({"jax", "jaxlib", "flax", "optax"}),
     unseen="no jitted function was called with the parameters that its call before gave, nor were any updated outside of what is jitted",
+    no_losses="they are computed inside of functions that JAX compiles",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # What waits for the value and copies it is read by all of them.
     names={Named.READS_BACK: r"^ArrayImpl\.(_value|tolist|__(array|bool|complex|float|format|index|int)__)$|^_?device_get$|^_item$"},

@@ -16,6 +16,8 @@ from slowstep.record.framework import NO_FRAMEWORK, Framework, Tells, caller, de
 TORCH: Final = "torch"
 TENSORFLOW: Final = "tensorflow"
 JAX: Final = "jax"
+# With these the loss tracker of a model holds what the last call has added; with JAX only where an epoch ends.
+TELL_LOSSES: Final = frozenset({TENSORFLOW, TORCH})
 _CLASSES: Final = {TENSORFLOW: "TensorFlow", JAX: "JAX", TORCH: "Torch"}
 
 
@@ -46,6 +48,7 @@ class Keras(Framework):
         self.waits_inside = False
         # Where all of a step is compiled no optimizer is seen to be called.
         self.has_optimizers = False
+        self.tells_losses = backend_name() in TELL_LOSSES
         self.running: weakref.ref[Any] | None = None
         self.given = GivenInput()
         self.by_script = False

@@ -100,5 +100,6 @@ WORDS = Words(
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras "
     "(of Keras 2, which TensorFlow 2.15 and older bring, no fit is recorded)",
     begun="fit or train_on_batch had begun its first step, in which Keras compiles the model, and had not ended it",
+    no_losses="it is no fit or train_on_batch of a model whose loss tracker adds them up (a train_step with metrics of its own does not)",
     rests_on=TENSORFLOW,
 )

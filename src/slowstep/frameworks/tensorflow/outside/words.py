@@ -132,6 +132,7 @@ WORDS = Words(
     loader="tf.data.Dataset",
     packages=frozenset({"tensorflow"}),
     unseen="no tf.function was called that computes gradients, or its first call, in which it is compiled, had not ended",
+    no_losses="they are computed inside of functions that TensorFlow compiles",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     # Beneath them all is the last of these, a built-in method.
     names={

@@ -19,6 +19,7 @@ class Torch(Framework):
     module = "torch"
     packages = ("torch",)
     needed_modules = ("torch.optim", "torch.autograd")
+    tells_losses = True
     model_files = ("torch/nn/modules/module.py",)
     backward_files = ("slowstep/frameworks/torch/inside/backward.py",)
     update_files = ("torch/optim/optimizer.py",)

@@ -23,6 +23,7 @@ WORDS = Words(
     title="PyTorch",
     loader="DataLoader",
     unseen="no step() of a torch.optim optimizer was called",
+    no_losses="no backward pass begins at a single number",
     code={
         Code.TRAINS: _PACKAGE,
         Code.COMPUTES: _PACKAGE,
