@@ -249,7 +249,9 @@ def _words(timeline: Timeline, trainer: Trainer) -> Words:
     if (kind := _reads(trainer)) is not None:
         fed = words.reading(kind)
     else:
-        fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
+        # A framework whose loop takes several kinds says which it was given: here it was none, or the loop is the script's.
+        loader = all_words().get(find_loaders_framework(timeline, trainer) or "", words)
+        fed = words.without_loop().fed_by(loader)
     return fed.placed(trainer.spans["name"].drop_nulls().unique().to_list())
 
 

@@ -91,8 +91,8 @@ class Words:
     checkpoints, `left_out` what the lever leaves out that is for these; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
-    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `begun` what
-    was where the first of them had begun and not ended, `no_losses` why no losses may be seen.
+    them change, `of_loop` what it does in its own loop alone. `loader` is what makes batches, `unseen` what was not done where none of its
+    steps was recorded, `begun` what was where the first of them had begun and not ended, `no_losses` why no losses may be seen.
     `packages` are the folders in which it and what is made for it are installed,
     `spans` what its hooks call spans that have no other name, and of which kind they are, `devices` the facts in a recording that say where
     it computes, where nothing else does, by their keys. Phrases
@@ -117,6 +117,7 @@ class Words:
     places: Mapping[str, str] = field(default_factory=dict)
     made_in: Mapping[str, str] = field(default_factory=dict)
     lacks: frozenset[Remedy] = frozenset()
+    of_loop: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
     loader: str = ""
     inputs: Mapping[str, Words] = field(default_factory=dict)
@@ -154,6 +155,11 @@ class Words:
     def reading(self, kind: str) -> Words:
         """The same where it is known which kind of input its loop was given: changes of that are written as for this kind."""
         return self._given_by(self.inputs[kind]) if kind in self.inputs else self
+
+    def without_loop(self) -> Words:
+        """The same where the script has a loop of its own in place of one that takes several kinds of input."""
+        own = {change: found for change, found in self.arguments.items() if change not in self.of_loop}
+        return replace(self, arguments=own)
 
     def computed_by(self, other: Words | None) -> Words:
         """The same where it is known which framework computes for it, which it then rests on."""

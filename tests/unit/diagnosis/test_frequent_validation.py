@@ -17,6 +17,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.slow_validation import SLOWER
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged
+from slowstep.frameworks._known import all_words
 from slowstep.parts import VALIDATION
 
 NAME = "frequent-validation"
@@ -202,3 +203,18 @@ def test_a_slow_validation_names_the_function_that_holds_most_of_it(held, own):
     assert {row.name: row.value for row in found.evidence}["of it in"] == "gather (train.py:80)"
     assert found.names_cause
     assert (found.fixes[0].bounded_by is None) is own
+
+
+@pytest.mark.parametrize(
+    ("known", "restarts", "said"),
+    [
+        # Of epochs that were not seen to begin it is not known how many lie between two validations.
+        (ONCE_A_PASS, {}, "validation_freq=..."),
+        (FREQUENT, {}, "validation_freq=..."),
+        (FREQUENT, {"count": 8}, "validation_freq=2"),
+    ],
+)
+def test_where_validations_are_counted_by_epochs_alone_they_are_to_come_every_so_many(known, restarts, said):
+    found = finding(NAME, measurements(**validates(HALF_MS, known, **restarts), words=all_words()["keras"]))
+
+    assert said in found.fixes[0].text

@@ -192,3 +192,11 @@ def test_waits_for_a_core_go_with_what_is_spared_of_the_calls_in_proportion():
 @pytest.mark.parametrize("waited_ms", [0.0, 5.0])
 def test_of_steps_without_a_call_nothing_is_said(waited_ms):
     assert answer_of(RULE, fitted(0.0, {PROGRESS: 1.0, Part("compute", PartKind.CORE_WAIT): waited_ms})) is None
+
+
+def test_a_progress_bar_is_to_come_once_an_epoch():
+    bar = Part("output", PartKind.PROGRESS_BAR, "ProgbarLogger.on_train_batch_end")
+
+    fixes = finding(RULE, fitted(5.0, {NOT_ATTRIBUTED: 0.4, bar: 0.6})).fixes
+
+    assert [("verbose=2" in fix.text) for fix in fixes] == [False, True]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -49,7 +51,7 @@ def test_every_argument_is_one_of_the_installed_version(argument, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     for kind in ("Adam", "AdamW", "Adagrad") if "{kind}" in argument.owner else ("",):
         module, _, name = argument.owner.format(kind=kind).partition(":")
-        called = getattr(pytest.importorskip(module), name)
+        called = attrgetter(name)(pytest.importorskip(module))
 
         assert argument.name in inspect.signature(called).parameters
 
@@ -78,6 +80,30 @@ def test_beside_the_threads_of_jax_no_processes_are_forked(computes, reads):
     assert ("'spawn'" in words.advise(Remedy.WORKERS, 2)) is (computes == "jax" and KINDS[reads])
     assert "'spawn'" not in words.write({Remedy.WORKERS: 0})
     assert "'spawn'" not in words.write({Remedy.PREFETCH: 2})
+
+
+# What Keras' fit is asked for by an argument.
+OF_FIT = {Remedy.VALIDATION_EPOCHS: 4, Remedy.VALIDATION_LENGTH: ..., Remedy.PROGRESS_BAR: False}
+OF_CALLBACKS = {Remedy.CHECKPOINT_STEPS: ..., Remedy.CHECKPOINT_WEIGHTS: True, Remedy.LOGGING_STEPS: 50}
+
+
+def test_what_only_a_frameworks_loop_does_has_no_word_in_one_of_the_scripts_own():
+    words = all_words()["keras"]
+
+    assert words.write(OF_FIT) == "fit(..., validation_freq=4, validation_steps=..., verbose=2)"
+    assert words.write(OF_CALLBACKS) == (
+        "keras.callbacks.ModelCheckpoint(..., save_freq=..., save_weights_only=True) and keras.callbacks.TensorBoard(..., update_freq=50)"
+    )
+    assert words.without_loop().write(OF_FIT | OF_CALLBACKS) == ""
+
+
+@pytest.mark.parametrize(("reads", "has"), [("arrays", True), (None, False)])
+def test_a_fit_says_what_it_reads_and_a_loop_of_the_scripts_own_reads_nothing(tmp_path, reads, has):
+    files = [f"{PACKAGES}/keras/src/backend/tensorflow/trainer.py"]
+
+    m = _measured(tmp_path, files, Training(), {"framework": "keras", "computes_with": "tensorflow", "reads": reads})
+
+    assert (m.training.words.name, m.training.words.has(Remedy.VALIDATION_EPOCHS)) == ("keras", has)
 
 
 def test_changes_without_a_word_are_left_out_and_values_are_written_as_code():
@@ -217,7 +243,7 @@ def test_a_rule_about_traces_speaks_the_words_of_who_trains():
 RESTING = {name: words for name, words in all_words().items() if plain().name in words._names()}
 
 
-def _measured(folder: Path, loop: list[str], training: Training, facts: dict[str, str] | None = None) -> Measurements:
+def _measured(folder: Path, loop: list[str], training: Training, facts: Mapping[str, str | None] | None = None) -> Measurements:
     """Of a recording whose optimizer is called from a framework's loop, which has said more of itself."""
     make_recording(folder, training)
     way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in loop]

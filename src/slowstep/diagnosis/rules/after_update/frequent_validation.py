@@ -224,9 +224,10 @@ def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
 def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> str:
     """How the framework's trainer is asked for half as many; nothing where the loop is the script's."""
     words, restarts = m.training.words, m.over_time.restarts
-    if frequency is Frequency.ONCE_A_PASS and words.has(Remedy.VALIDATION_EPOCHS):
-        epochs = max(round(restarts.count / event.count), 1)
-        return f": {words.write({Remedy.VALIDATION_EPOCHS: 2 * epochs})}"
+    by_steps = words.has(Remedy.VALIDATION_STEPS) or words.has(Remedy.VALIDATION_BATCHES)
+    if words.has(Remedy.VALIDATION_EPOCHS) and (frequency is Frequency.ONCE_A_PASS or not by_steps):
+        epochs = max(round(restarts.count / event.count), 1) if restarts.count else None
+        return f": {words.write({Remedy.VALIDATION_EPOCHS: ... if epochs is None else 2 * epochs})}"
     every = 2 * (event.every_steps or 1)
     if words.has(Remedy.VALIDATION_STEPS):
         return f": {words.write({Remedy.VALIDATION_BY_STEPS: True, Remedy.VALIDATION_STEPS: round(every)})}"

@@ -20,6 +20,17 @@ _LOOPS_OWN: Final = frozenset(
     }
 )
 
+
+def _of_fit(name: str, value: object = None) -> Argument:
+    return Argument(call="fit(..., {arguments})", owner="keras:Model.fit", name=name, value=value)
+
+
+def _of_checkpoint(name: str, value: object = None) -> Argument:
+    return Argument(
+        call="keras.callbacks.ModelCheckpoint(..., {arguments})", owner="keras.callbacks:ModelCheckpoint", name=name, value=value
+    )
+
+
 # One worker that is a thread is none: batches are then made by the thread that trains.
 _CALL: Final = "keras.utils.PyDataset(..., use_multiprocessing=True, {arguments})"
 _OWNER: Final = "keras.utils:PyDataset"
@@ -59,6 +70,26 @@ _ARRAYS: Final = Words(
 # What is known of it only is that it is no other one.
 _GRAIN: Final = Words(name="grain", title="Grain", loader="Grain data set", arguments={})
 
+# What only `fit` does: a loop of the script's own validates, saves and tells what it does by itself.
+_OF_FIT: Final[dict[Remedy, Argument | str]] = {
+    Remedy.VALIDATION_EPOCHS: _of_fit("validation_freq"),
+    Remedy.VALIDATION_LENGTH: _of_fit("validation_steps"),
+    Remedy.VALIDATION_BATCH_SIZE: "larger batches in validation_data (of arrays: validation_batch_size=...)",
+    Remedy.CHECKPOINT_STEPS: _of_checkpoint("save_freq"),
+    Remedy.CHECKPOINT_WEIGHTS: _of_checkpoint("save_weights_only", True),
+    Remedy.CHECKPOINT_ASIDE: Argument(
+        call="keras.callbacks.OrbaxCheckpoint(..., {arguments})",
+        owner="keras.callbacks:OrbaxCheckpoint",
+        name="save_on_background",
+        value=True,
+    ),
+    Remedy.LOGGING_STEPS: Argument(
+        call="keras.callbacks.TensorBoard(..., {arguments})", owner="keras.callbacks:TensorBoard", name="update_freq"
+    ),
+    # A line for each epoch.
+    Remedy.PROGRESS_BAR: _of_fit("verbose", 2),
+}
+
 # By what recordings call what `fit` was given: whichever framework computes it takes the same kinds.
 INPUTS: Final[Mapping[str, Words]] = {
     "PyDataset": PYDATASET,
@@ -93,8 +124,10 @@ WORDS = Words(
         ),
         Remedy.AVERAGED_BY_FRAMEWORK: "use_ema=True of Keras' optimizers",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
+        **_OF_FIT,
     },
     lacks=_LOOPS_OWN,
+    of_loop=frozenset(_OF_FIT),
     loader=PYDATASET.loader,
     inputs=INPUTS,
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras "
