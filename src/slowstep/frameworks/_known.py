@@ -51,6 +51,11 @@ def spans() -> dict[str, PartKind]:
     return {name: kind for words in all_words().values() for name, kind in words.spans.items()}
 
 
+def does_for_less(span: str) -> str | None:
+    """What does for less what a call of a framework's does by which its hooks name a span; None of any other span."""
+    return next((words.advise(words.spared[span]) for words in all_words().values() if span in words.spared), None)
+
+
 def device_of(facts: Mapping[str, object]) -> str | None:
     """Where a framework computes that has written these facts into a recording; None where they do not say."""
     return next((device for words in all_words().values() for fact, device in words.devices.items() if facts.get(fact)), None)

@@ -54,6 +54,7 @@ class Remedy(Enum):
     MOVE_ASIDE = "move what {made} into a background thread or process"
     LOGGING_STEPS = "log after more steps"
     PROGRESS_BAR = "leave out the progress bar"
+    PREDICTED_DIRECTLY = "call the model itself for the batch that is predicted"
     ANOMALY = "turn off the detection of anomalies"
     DETERMINISM = "allow algorithms that are not deterministic"
     NO_GRADIENTS = "compute no gradients in a validation"

@@ -95,7 +95,8 @@ class Words:
     steps was recorded, `begun` what was where the first of them had begun and not ended, `no_losses` why no losses may be seen.
     `packages` are the folders in which it and what is made for it are installed,
     `spans` what its hooks call spans that have no other name, and of which kind they are, `devices` the facts in a recording that say where
-    it computes, where nothing else does, by their keys. Phrases
+    it computes, where nothing else does, by their keys. `spared` are spans named for calls of its own, each with what does the same
+    for less. Phrases
     may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
     `{PIN_MEMORY+COPY_AHEAD}`, or `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it. Where its training
     loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
@@ -127,6 +128,7 @@ class Words:
     unforked: str = ""
     packages: frozenset[str] = frozenset()
     spans: Mapping[str, PartKind] = field(default_factory=dict)
+    spared: Mapping[str, Remedy] = field(default_factory=dict)
     devices: Mapping[str, str] = field(default_factory=dict)
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()

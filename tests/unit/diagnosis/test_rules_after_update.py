@@ -18,6 +18,7 @@ from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.after_update import activity_of, timed_functions
 from slowstep.findings import Finding
+from slowstep.frameworks._known import does_for_less
 from slowstep.parts import CodePlace, Part, PartKind
 
 CALLBACK, LOGS, METRICS = "slow-callback", "chatty-logging", "per-step-metrics"
@@ -489,3 +490,15 @@ def test_a_logger_of_the_scripts_own_is_advised_by_what_its_method_does(rows, as
     assert seldom.endswith(aside)
     assert other.startswith(less)
     assert values(found).get("most of it in") == (FORMAT[1] if FORMAT in [row[0] for row in rows] else None)
+
+
+@pytest.mark.parametrize(("name", "is_spared"), [("Model.predict", True), ("Draw.on_epoch_end", False)])
+def test_of_a_frameworks_call_that_another_one_spares_that_one_is_said(name, is_spared):
+    predicts = Part("output", PartKind.CALLBACK, name)
+
+    found = finding(CALLBACK, measurements(ledger={predicts: 10.0}))
+
+    assert (does_for_less(name) is not None) is is_spared
+    assert (does_for_less(name) in [fix.text for fix in found.fixes]) is is_spared
+    # No lever leaves out what a callback of that name would be.
+    assert [fix.lever for fix in found.fixes if fix.lever] == ([] if is_spared else ["callbacks-off=Draw"])

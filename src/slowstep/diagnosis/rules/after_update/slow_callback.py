@@ -26,7 +26,8 @@ What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls show: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
     tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file:
-    gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less.
+    gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less. For Keras' model.predict
+    the model itself, called on the batch.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_int
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
+from slowstep.frameworks._known import does_for_less
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
@@ -234,6 +236,8 @@ def _fixes(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[F
     if part.kind is PartKind.PROGRESS_BAR and m.training.words.has(Remedy.PROGRESS_BAR):
         bar = f"leave out the progress bar: {m.training.words.write({Remedy.PROGRESS_BAR: False})}"
         return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
+    if part.kind is PartKind.CALLBACK and (otherwise := does_for_less(part.name or "")) is not None:
+        return Fix(text=otherwise), Fix(text=f"call {name} every k steps, {IF_NOT_NEEDED}")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if part.kind is PartKind.LINES:

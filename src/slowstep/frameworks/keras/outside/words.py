@@ -125,9 +125,12 @@ WORDS = Words(
         Remedy.AVERAGED_BY_FRAMEWORK: "use_ema=True of Keras' optimizers",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
         **_OF_FIT,
+        Remedy.PREDICTED_DIRECTLY: "model(x, training=False) of what is one batch, or model.predict_on_batch(x): a call of model.predict "
+        "begins a loop of its own, with callbacks, a progress bar and an iterator over its input",
     },
     lacks=_LOOPS_OWN,
     of_loop=frozenset(_OF_FIT),
+    spared={"Model.predict": Remedy.PREDICTED_DIRECTLY},
     loader=PYDATASET.loader,
     inputs=INPUTS,
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras "
