@@ -13,7 +13,7 @@ FILES: Final = (
     *("keras/test_jit_compile.py", "keras/test_joined_batches.py", "keras/test_mixed_precision.py", "keras/test_steps_per_execution.py"),
     *("keras/test_divided_batches.py", "keras/test_losses.py", "keras/test_own_errors.py", "keras/test_stored_pipeline.py"),
     *("tensorflow/test_bench_data.py", "tensorflow/test_operations.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py"),
-    *("tensorflow/test_interleaved.py", "tensorflow/test_replicas.py", "tensorflow/test_retraced.py"),
+    *("tensorflow/test_interleaved.py", "tensorflow/test_replicas.py", "tensorflow/test_retraced.py", "tensorflow/test_saves.py"),
     *("tensorflow/test_same_part.py", "tensorflow/test_seeding.py", "tensorflow/test_stored.py"),
     "test_missing_names.py",
 )

@@ -30,10 +30,24 @@ SHORTEST_NS: Final = 200_000
 Holds = Callable[[tuple[Any, ...], dict[str, Any], tuple[CodeType, int]], bool]
 
 
-def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, keyword: str, holds: Holds | None = None) -> Any:
+def _always(_: Any) -> bool:
+    return True
+
+
+def timed_save(
+    recorder: Recorder,
+    original: Any,
+    name: str,
+    *,
+    position: int,
+    keyword: str,
+    holds: Holds | None = None,
+    is_written: Callable[[Any], bool] = _always,
+) -> Any:
     """`original`, recorded as a checkpoint write; its target is the argument at `position`, or named `keyword`.
 
-    One that writes anything is recorded where what it was given `holds` the state.
+    One that writes anything is recorded where what it was given `holds` the state. By its result `is_written` says whether it wrote
+    anything, where it decides that itself.
     """
     event, fault, local = recorder.event, recorder.fault, recorder.local
 
@@ -43,12 +57,12 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
         if me.saving:
             return original(*args, **kwargs)
         target = argument(args, kwargs, position, keyword)
-        begin, flags = _position(target), FAILED
+        begin, flags, writes = _position(target), FAILED, True
         me.saving = True
         t0 = now()
         try:
             result = original(*args, **kwargs)
-            flags = 0
+            flags, writes = 0, is_written(result)
             return result
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
@@ -57,7 +71,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             t1 = now()
             me.saving = False
             try:
-                if recorder.live[0] and (holds is None or _is_state(holds, args, kwargs, t1 - t0)):
+                if writes and recorder.live[0] and (holds is None or _is_state(holds, args, kwargs, t1 - t0)):
                     where = _users_line()
                     line = 0 if where is None else recorder.text_id(where)
                     written = _UNKNOWN if flags else _written(target, begin)
