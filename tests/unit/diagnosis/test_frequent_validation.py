@@ -218,3 +218,11 @@ def test_where_validations_are_counted_by_epochs_alone_they_are_to_come_every_so
     found = finding(NAME, measurements(**validates(HALF_MS, known, **restarts), words=all_words()["keras"]))
 
     assert said in found.fixes[0].text
+
+
+@pytest.mark.parametrize(("reads", "asked", "is_judged"), [("arrays", None, False), ("arrays", 5, True), (None, None, True)])
+def test_a_loop_that_validates_after_passes_alone_does_it_once_in_each(reads, asked, is_judged):
+    facts = {"framework": "keras", "steps_per_epoch": asked}
+    m = measurements(**validates(A_QUARTER_MS, FREQUENT, workers=1), words=all_words()["keras"], reads=reads, notes={"facts": facts})
+
+    assert isinstance(answer_of(NAME, m), Judged) is is_judged

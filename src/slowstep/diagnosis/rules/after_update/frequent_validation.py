@@ -5,6 +5,7 @@ What it sees:
     least 15 % of it; where there is no more than one for each pass over the training data, at least a third. Usual practice is one pass
     over a fifth of the data after each pass over the other four fifths, forward only, which is a third of a training step: (1/5) / (4/5)
     / 3 is 8 %. Twice that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter.
+    Keras'"'"' fit validates after passes alone.
     Where most passes over the training data end early, more samples validated than trained on are more than one for each. In a loop
     without a loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass.
     Inside of it, more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
@@ -209,6 +210,8 @@ def _half_as_many(m: Measurements, event: OccasionalEvent, assumes: str) -> Coun
 
 
 def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
+    if _validates_by_passes(m):
+        return Frequency.ONCE_A_PASS
     if m.input.loader is not None:
         # The window's ends cut off one of either: two more validations than epochs are more than one for each.
         is_once = event.count <= m.over_time.restarts.count + 1
@@ -221,11 +224,25 @@ def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
     return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
 
 
+def _validates_by_passes(m: Measurements) -> bool:
+    """Whether a framework'"'"'s loop validates after passes over its data alone, and these are not cut short."""
+    words = m.training.words
+    return (
+        m.training.reads is not None
+        and m.trainer.steps_per_epoch is None
+        and words.has(Remedy.VALIDATION_EPOCHS)
+        and not _is_by_steps(words)
+    )
+
+
+def _is_by_steps(words: Words) -> bool:
+    return words.has(Remedy.VALIDATION_STEPS) or words.has(Remedy.VALIDATION_BATCHES)
+
+
 def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> str:
     """How the framework's trainer is asked for half as many; nothing where the loop is the script's."""
     words, restarts = m.training.words, m.over_time.restarts
-    by_steps = words.has(Remedy.VALIDATION_STEPS) or words.has(Remedy.VALIDATION_BATCHES)
-    if words.has(Remedy.VALIDATION_EPOCHS) and (frequency is Frequency.ONCE_A_PASS or not by_steps):
+    if words.has(Remedy.VALIDATION_EPOCHS) and (frequency is Frequency.ONCE_A_PASS or not _is_by_steps(words)):
         epochs = max(round(restarts.count / event.count), 1) if restarts.count else None
         return f": {words.write({Remedy.VALIDATION_EPOCHS: ... if epochs is None else 2 * epochs})}"
     every = 2 * (event.every_steps or 1)
