@@ -1,10 +1,10 @@
 """The training stands still while checkpoints are written.
 
 What it sees:
-    Checkpoint writes on the training thread hold at least 3 % of the window: by torch.save, safetensors or torch.distributed.checkpoint; of Keras,
-    tf.train.Checkpoint, tf.saved_model, Orbax and flax what the training waits for; by pickle, NumPy, joblib or h5py where they write mostly
-    the model's parameters or what its optimizer keeps for them. All that one step
-    writes is one checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too (gathering
+    Checkpoint writes on the training thread hold at least 3 % of the window: by torch.save, safetensors or torch.distributed.checkpoint; of
+    Keras, tf.train.Checkpoint, tf.saved_model, Orbax and flax what the training waits for; by pickle, NumPy, joblib or h5py where they
+    write mostly the model's parameters or what its optimizer keeps for them. All that one step writes is one checkpoint, of however many
+    files; what Lightning's and Hugging Face's trainers do around the writes counts too (gathering
     the state, deleting older files), and all that a function of the script does which writes checkpoints for half of its time or more
     (fsync, a rename). In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
     with a device, where it had nothing to do meanwhile, at least 5 % of the window.
