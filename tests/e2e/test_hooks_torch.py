@@ -611,11 +611,12 @@ for inputs, _ in DataLoader(Numbers(), batch_size=1):
 
 # Everything that hooks replace, before recording begins and after it has ended.
 ORIGINALS = """
-import torch, torch.utils.data._utils as data, torch.utils.data.dataloader as loading, torch.optim.optimizer as optim
+import numpy, pickle, torch, torch.utils.data._utils as data, torch.utils.data.dataloader as loading, torch.optim.optimizer as optim
 def originals():
     return [
         loading._BaseDataLoaderIter.__dict__["__next__"], loading.DataLoader.__dict__["__iter__"], data.worker._worker_loop,
         data.fetch._MapDatasetFetcher.__dict__["fetch"], data.fetch._IterableDatasetFetcher.__dict__["fetch"],
+        torch.jit.save, pickle.dump, pickle.dumps, numpy.save, numpy.savez,
         torch.autograd.backward, torch.save, torch.serialization.save, torch.nn.Module.__dict__["__call__"],
         torch.amp.grad_scaler.GradScaler.__dict__["_maybe_opt_step"],
         list(optim._global_optimizer_pre_hooks), list(optim._global_optimizer_post_hooks), __import__("sys").excepthook,

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 # One array may have the shape of a parameter by chance.
 FEWEST_COPIES: Final = 2
 # Objects: a large model and its optimizer have some thousands. A buffer of a million transitions is left after some ms.
-MOST_LOOKED_AT: Final = 5_000
+MOST_LOOKED_AT: Final = 4_000
 # To look at what each step writes would take as long as to write it; one that has written the state may write anything between.
 MOST_OTHERS: Final = 5
 MOST_LINES: Final = 200
 _ALWAYS: Final = -sys.maxsize
 _PLAIN: Final = (str, bytes, bytearray, int, float, bool, complex, type(None))
+_CONTAINERS: Final = (dict, list, tuple)
 
 _Reader = Callable[[Any], "PlacedArray | None"]
 
@@ -98,7 +99,8 @@ def _arrays_in(given: Any, readers: Iterable[_Reader]) -> Iterator[PlacedArray]:
         if type(each) in _PLAIN or id(each) in seen:
             continue
         seen[id(each)] = each
-        array = next(_read([each], readers), None)
+        # Containers are no arrays, and to ask takes most of the time.
+        array = None if isinstance(each, _CONTAINERS) else next(_read([each], readers), None)
         if array is None:
             left.extend(islice(_parts(each), MOST_LOOKED_AT))
         else:

@@ -44,21 +44,22 @@ def _under_all_names(owners: list[str], function: str, new: Any) -> list[Undo]:
 
 def install_pickle(recorder: Recorder) -> Undo:
     """Replace `dump` and `dumps`. Raises Unfit where there is none."""
-    pickle, undos = sys.modules["pickle"], list[Undo]()
-    for function, position, keyword in (("dump", 1, "file"), ("dumps", _NOWHERE, "")):
-        given = _parameter(0, "obj")
-        new = _replacing(recorder, pickle, function, f"pickle.{function}", given, position=position, keyword=keyword)
-        undos += _under_all_names(["pickle", "_pickle"], function, new)
-    return all_of(undos)
+    pickle, given = sys.modules["pickle"], _parameter(0, "obj")
+    made = [
+        (function, _replacing(recorder, pickle, function, f"pickle.{function}", given, position=position, keyword=keyword))
+        for function, position, keyword in (("dump", 1, "file"), ("dumps", _NOWHERE, ""))
+    ]
+    return all_of([undo for function, new in made for undo in _under_all_names(["pickle", "_pickle"], function, new)])
 
 
 def install_numpy(recorder: Recorder) -> Undo:
     """Replace what writes arrays. Raises Unfit where there is none."""
-    numpy, undos = sys.modules["numpy"], list[Undo]()
-    for function, given in (("save", _parameter(1, "arr")), ("savez", _all_but_the_first), ("savez_compressed", _all_but_the_first)):
-        new = _replacing(recorder, numpy, function, f"numpy.{function}", given, position=0, keyword="file")
-        undos += _under_all_names(["numpy"], function, new)
-    return all_of(undos)
+    numpy = sys.modules["numpy"]
+    made = [
+        (function, _replacing(recorder, numpy, function, f"numpy.{function}", given, position=0, keyword="file"))
+        for function, given in (("save", _parameter(1, "arr")), ("savez", _all_but_the_first), ("savez_compressed", _all_but_the_first))
+    ]
+    return all_of([replace(numpy, function, new) for function, new in made])
 
 
 def install_joblib(recorder: Recorder) -> Undo:
@@ -69,12 +70,12 @@ def install_joblib(recorder: Recorder) -> Undo:
 
 def install_h5py(recorder: Recorder) -> Undo:
     """Replace what writes arrays into an open file. Raises Unfit where there is none."""
-    h5py, undos = sys.modules["h5py"], list[Undo]()
+    h5py = sys.modules["h5py"]
+    made = []
     for kind, method, given in (("Group", "create_dataset", _parameter(4, "data")), ("Dataset", "__setitem__", _parameter(2, "val"))):
         owner = find(h5py, kind)
-        new = _replacing(recorder, owner, method, f"h5py.{kind}.{method}", given, position=_NOWHERE, keyword="")
-        undos.append(replace(owner, method, new))
-    return all_of(undos)
+        made.append((owner, method, _replacing(recorder, owner, method, f"h5py.{kind}.{method}", given, position=_NOWHERE, keyword="")))
+    return all_of([replace(owner, method, new) for owner, method, new in made])
 
 
 HOOKS = (
