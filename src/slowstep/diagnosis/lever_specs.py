@@ -30,6 +30,7 @@ PERSISTENT_WORKERS: Final = "persistent-workers"
 WARM_CACHE: Final = "warm-cache"
 RUN_EAGERLY_OFF: Final = "run-eagerly-off"
 ANOMALY_OFF: Final = "anomaly-off"
+FUSED: Final = "fused"
 
 
 def workers(count: int) -> str:

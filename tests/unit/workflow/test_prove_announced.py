@@ -25,7 +25,7 @@ PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(
         (("workers=2", "batch-size=8", "mock-loader"), False, None),
         (("workers=2", "autocast=bf16"), False, "autocast"),
         (("swap=a:f=a:g", "autocast=bf16", "swap=a:f=a:h"), False, "swap, autocast"),
-        ((), True, "autocast, jit-compile, mixed-precision, run-eagerly-off"),
+        ((), True, "autocast, fused, jit-compile, mixed-precision, run-eagerly-off"),
     ],
 )
 def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone(levers: Any, everything: bool, named: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Which calls of the script have made its loaders, and the settings of a trainer that makes loaders by itself.
+"""Which calls of the script have made its loaders, its optimizers, and a trainer or its settings.
 
 What a lever changes may be an argument of such a call: `slowstep prove` then writes the change down as a patch.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.timing.call_sites import checksum, is_held
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 LOADER: Final = "loader"
 SETTINGS: Final = "settings"
+OPTIMIZER: Final = "optimizer"
+# The settings of a trainer, or the trainer itself, for what is no loader's.
+TRAINER: Final = "trainer"
 
 
 # What is known of things, by their keys.
@@ -30,7 +34,9 @@ class MadeCalls:
         # The last loader of each data set, and the call that has made the loader of which a loader is made.
         self._readers: ByObject = {}
         self._copied: ByObject = {}
+        self._optimizers: ByObject = {}
         self._settings: list[dict[str, Any]] = []
+        self._trainers: list[dict[str, Any]] = []
         self._made_at: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
         self._checksums: dict[str, int | None] = {}
 
@@ -54,6 +60,16 @@ class MadeCalls:
             self._made_at[_key(named)].add(len(self._settings))
             self._settings.append(named)
 
+    def trainer(self, trainer: Any, site: dict[str, Any] | None, base: type, framework: str) -> None:
+        """A trainer was made by the call at a site, and has no settings beside that."""
+        if site is not None:
+            self._trainers.append(self._named(site, TRAINER, trainer, base, framework))
+
+    def optimizer(self, optimizer: Any, site: dict[str, Any] | None, base: type, framework: str) -> None:
+        """An optimizer was made by the call at a site."""
+        self._forget()
+        _keep(self._optimizers, optimizer, None if site is None else self._named(site, OPTIMIZER, optimizer, base, framework))
+
     def of(self, loader: Any) -> list[dict[str, Any]]:
         """The calls that may be the one which says how a loader is made, the likeliest first: its own, that of the loader that it was made
         of, that of the settings of a trainer that has made it. As JSON.
@@ -68,14 +84,25 @@ class MadeCalls:
             each | {"others": max(len(self._made_at[_key(each)]) - 1, self._other_living(loader) if each is site else 0)} for each in found
         ]
 
+    def of_optimizers(self, optimizers: Sequence[Any]) -> list[dict[str, Any]]:
+        """The one call that has made all of these, as JSON; none where several have, or it was not seen."""
+        sites = [_of(self._optimizers, each) for each in optimizers]
+        if not sites or None in sites or len({_key(site) for site in sites}) > 1:
+            return []
+        return [sites[0] | {"others": _others(self._optimizers, sites[0], optimizers)}]
+
+    def of_trainer(self) -> list[dict[str, Any]]:
+        """The one call that has made the trainers, or their settings, as JSON; none where several have, or it was not seen."""
+        sites = [*self._settings, *self._trainers]
+        return [sites[-1] | {"made": TRAINER, "others": len(sites) - 1}] if len({_key(site) for site in sites}) == 1 else []
+
     def _other_living(self, loader: Any) -> int:
         """How many the call that has made a loader has made that are still there beside it: that of each epoch is no other one."""
         site = _of(self._loaders, loader)
-        living = [made() for made, at in self._loaders.values() if at is not None and site is not None and _key(at) == _key(site)]
-        return sum(each is not None and each is not loader for each in living)
+        return 0 if site is None else _others(self._loaders, site, [loader])
 
     def _forget(self) -> None:
-        for known in (self._loaders, self._readers, self._copied):
+        for known in (self._loaders, self._readers, self._copied, self._optimizers):
             for key in [key for key, (made, _) in known.items() if made() is None]:
                 del known[key]
 
@@ -90,6 +117,12 @@ class MadeCalls:
 
 def _key(site: dict[str, Any]) -> tuple[Any, ...]:
     return site["file"], site["line"], site["end_line"], site["end_column"]
+
+
+def _others(known: ByObject, site: dict[str, Any], things: Sequence[Any]) -> int:
+    """How many things that are still there the call at a site has made beside these."""
+    living = [made() for made, at in known.values() if at is not None and _key(at) == _key(site)]
+    return sum(each is not None and not any(each is thing for thing in things) for each in living)
 
 
 def _of(known: ByObject, thing: Any) -> Any:

@@ -17,7 +17,7 @@ from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_local_rank
 from slowstep.record.experiment.losses import asked_losses
-from slowstep.record.experiment.made_calls import MadeCalls
+from slowstep.record.experiment.made_calls import OPTIMIZER, TRAINER, MadeCalls
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -159,9 +159,13 @@ class Switch:
         self._samples, self._delay_ns = -1, delay_ns
 
     def _note_calls(self) -> None:
-        """What levers change of the loader may be arguments of the call that has made it: this is written down once its plan is there."""
-        if calls := self._recorder.shared(MadeCalls).of(self.training.loader):
-            self._recorder.note({"kind": "made", "calls": calls})
+        """What levers change may be arguments of the call that has made something: this is written down once its plan is there."""
+        made = self._recorder.shared(MadeCalls)
+        calls, of_trainer = made.of(self.training.loader), made.of_trainer()
+        of_optimizer = made.of_optimizers(self.training.optimizers)
+        if calls or of_optimizer or of_trainer:
+            of_loader = {"calls": calls, "loader_place": self.training.place}
+            self._recorder.note({"kind": "made", **of_loader, OPTIMIZER: of_optimizer, TRAINER: of_trainer})
 
     def _look_at_loss(self) -> None:
         """Before there is a plan: twice as rarely each time, so that what is known is never older than half of the training."""

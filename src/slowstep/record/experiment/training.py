@@ -159,6 +159,11 @@ class Training:
         return None if self._anchor is None else self._optimizers[self._anchor]()
 
     @property
+    def optimizers(self) -> list[Any]:
+        """All that have updated, and are still there."""
+        return [optimizer for known in list(self._optimizers.values()) if (optimizer := known()) is not None]
+
+    @property
     def loader(self) -> Any:
         """The loader that was read last before most updates, of those that are still there; None where none was.
 

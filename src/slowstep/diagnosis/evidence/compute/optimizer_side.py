@@ -22,6 +22,7 @@ from slowstep.diagnosis.evidence.compute.larger_batch import usual_step_ns
 from slowstep.diagnosis.evidence.growing import growing
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.lever_specs import FUSED
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -85,7 +86,7 @@ def surely_takes_most_of_fixed(m: Measurements) -> bool:
 def fuse(words: Words, kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
     how = fused(words, kind)
-    return Fix(text=f"{how}: all parameters in one pass; the optimizer takes {format_share(share)} of the step")
+    return Fix(text=f"{how}: all parameters in one pass; the optimizer takes {format_share(share)} of the step", lever=FUSED)
 
 
 def fused(words: Words, kind: str) -> str:

@@ -17,7 +17,7 @@ When it is wrong:
     long because its averages became nearly zero (denormal, see growing-step-time) may gain less.
     Where it may be the lesser part of a fixed cost that could not be judged, it does not lead: a larger batch may gain more.
 What to try:
-    fused=True; a larger batch where most of a step is its fixed cost, so that the optimizer runs more seldom.
+    fused=True, which the lever fused tries; a larger batch where most of a step is its fixed cost, so that the optimizer runs more seldom.
 """
 
 from __future__ import annotations

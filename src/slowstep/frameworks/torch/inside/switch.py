@@ -28,7 +28,7 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
-    build = find(loader_class, "__init__")
+    build, optimizer_class = find(loader_class, "__init__"), find(sys.modules["torch.optim.optimizer"], "Optimizer")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     switch = recorder.shared(Switch)
     build = noted_build(recorder, switch, build)
@@ -41,6 +41,7 @@ def install(recorder: Recorder) -> Undo:
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
             replace(loader_class, "__iter__", noted_start(recorder, switch, start)),
             replace(loader_class, "__init__", build),
+            replace(optimizer_class, "__init__", _noted_optimizer(recorder, optimizer_class)),
             switch.close,
         ]
     )
@@ -98,6 +99,21 @@ def noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
             place = place_of_call(2)
             switch.built(self, place, FRAMEWORK.name)
             calls.loader(self, FRAMEWORK.dataset_of(self), call_site(2, original), place, base, FRAMEWORK.name)
+        except Exception as error:  # the border: counted, and never raised into the training
+            recorder.fault(error)
+
+    return __init__
+
+
+def _noted_optimizer(recorder: Recorder, base: Any) -> Any:
+    """The constructor that all optimizers end with: where the script has called theirs is remembered."""
+    original, calls = find(base, "__init__"), recorder.shared(MadeCalls)
+
+    @functools.wraps(original)
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            calls.optimizer(self, call_site(2, original), base, FRAMEWORK.name)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
