@@ -10,6 +10,7 @@ from slowstep.levers._calls.handing import Call, Function, Handler
 from slowstep.levers._calls.intercept import intercept, release_all
 from slowstep.levers._calls.turns import CallTurns
 from slowstep.record.experiment.lever import Change, LeverSpec
+from slowstep.record.experiment.made_calls import TRAINER
 from slowstep.record.experiment.training import Training
 from slowstep.record.patch import Undo, all_of
 
@@ -27,6 +28,8 @@ class CallsOff(Change):
         self._turns, self._leaves_out = CallTurns(every), True
         # Steps since the beginning, and the last one that had such calls.
         self._step, self._decided = 0, -1
+        # Asked now: later there may be no trainer whose loop runs.
+        self._arguments = self.as_arguments(every) if every > 1 else {}
         if release_all not in training.recorder.forgetters:
             training.recorder.forgetters.append(release_all)
 
@@ -63,9 +66,20 @@ class CallsOff(Change):
         """Nothing is left once it is off."""
         self.off()
 
+    def as_arguments(self, every: int) -> Mapping[str, Any]:
+        """What leaving out all but one call in so many is among the arguments of a trainer; nothing where it is none of them."""
+        return {}
+
+    def is_of_trainer(self, name: str) -> bool:
+        """Whether calls that are counted by a name are those which these arguments decide about."""
+        return True
+
     def facts(self) -> Mapping[str, Any]:
-        """How many calls were left out, by name."""
-        return {"left_out": dict(self._counts)}
+        """How many calls were left out, by name, and what that is among a trainer's arguments, where nothing else was."""
+        told = {"left_out": dict(self._counts)}
+        if not self._arguments or not all(map(self.is_of_trainer, self._counts)):
+            return told
+        return {**told, "arguments": dict(self._arguments), "arguments_of": TRAINER}
 
     def add_undo(self, undo: Undo) -> None:
         """Have something undone by `off`."""

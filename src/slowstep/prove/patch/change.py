@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import os
 import zlib
@@ -18,13 +19,31 @@ from slowstep.prove.patch.edit import PlainValue, edited
 from slowstep.prove.patch.found_call import find_call
 from slowstep.prove.patch.source import NoPatch, read_source
 
-NOT_SEEN: Final = "which call of the script makes the loader was not seen"
-NOT_BY_NAME: Final = "{place}, where the loader is made, calls no {name} by its name"
+LOADER: Final = "loader"
+OPTIMIZER: Final = "optimizer"
+TRAINER: Final = "trainer"
+# What of what each makes may be an argument.
+_ARGUMENTS_OF: Final[Mapping[str, frozenset[Remedy]]] = {
+    LOADER: OF_LOADER,
+    OPTIMIZER: frozenset({Remedy.FUSED}),
+    TRAINER: frozenset(
+        {
+            *(Remedy.VALIDATION_STEPS, Remedy.VALIDATION_BATCHES, Remedy.VALIDATION_EPOCHS),
+            *(Remedy.CHECKPOINT_STEPS, Remedy.LOGGING_STEPS, Remedy.PROGRESS_BAR),
+        }
+    ),
+}
+NONE_SEEN: Final = "which one call of the script makes the {made} was not seen"
+NOT_SEEN: Final = NONE_SEEN.format(made=LOADER)
+NOT_BY_NAME: Final = "{place}, where the {made} is made, calls no {name} by its name"
 NO_ARGUMENT: Final = (
-    "{lever} is not among the changes that patches are made of: arguments of the call that makes a loader, batch size apart"
+    "{lever} is not among the changes that patches are made of: arguments of the call that makes a loader (batch size apart), an optimizer "
+    "or a trainer"
 )
 # What a loader without workers must not be given, by the names of torch.
 _NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
+# What torch takes no fused=True beside.
+_NOT_FUSED: Final = frozenset(("foreach", "differentiable"))
 _NO_NEWLINE: Final = b"\\ No newline at end of file\n"
 
 
@@ -32,8 +51,9 @@ _NO_NEWLINE: Final = b"\\ No newline at end of file\n"
 class ScriptChange:
     """A change of one call at a `place` (file:line), and how it is written there. `folder` is where `difference` is to be applied.
 
-    Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader, or
-    settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed.
+    Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader,
+    settings, of which all loaders of a trainer are made, an optimizer, or a trainer with what is its own. `others` is how many more it has
+    made than the lever has changed.
     """
 
     place: str | None = None
@@ -45,25 +65,27 @@ class ScriptChange:
     reason: str | None = None
 
 
-def find_change(lever: str, arguments: Mapping[str, PlainValue] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
-    """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may decide them,
-    the likeliest first.
+def find_change(
+    lever: str, arguments: Mapping[str, PlainValue] | None, places: Sequence[CallPlace], working_folder: Path, *, made: str = LOADER
+) -> ScriptChange:
+    """What a lever that has changed these arguments of what is `made` is in the script; `places` are the calls that may decide them, the
+    likeliest first. Those of loaders and optimizers are called as torch calls them, those of a trainer as that does.
     """
     if arguments is None:
         return ScriptChange(reason=NO_ARGUMENT.format(lever=lever))
     first: str | None = None
     for place in places:
         try:
-            found = _at(place, arguments, working_folder)
+            found = _at(place, arguments, working_folder, made)
         except NoPatch as error:
             return ScriptChange(reason=f"{_shown(place, working_folder)}: {error}")
         if found is not None:
             return found
-        first = first or NOT_BY_NAME.format(place=_shown(place, working_folder), name="".join(place.names[-1:]))
-    return ScriptChange(reason=first or NOT_SEEN)
+        first = first or NOT_BY_NAME.format(place=_shown(place, working_folder), made=made, name="".join(place.names[-1:]))
+    return ScriptChange(reason=first or NONE_SEEN.format(made=made))
 
 
-def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: Path) -> ScriptChange | None:
+def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: Path, made: str) -> ScriptChange | None:
     """None where it is not the call that says how the loader is made. Raises NoPatch where it is, and cannot be changed."""
     file = Path(os.path.realpath(place.file))
     try:
@@ -77,21 +99,35 @@ def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: P
     if call is None:
         return None
     words = all_words().get(place.framework, plain())
-    remedies = _remedies(words, arguments)
-    if arguments.get("num_workers") == 0 and (needing := {each.arg for each in call.keywords} & _NEED_WORKERS):
-        raise NoPatch(f"without workers the call must not be given {min(map(str, needing))}")
+    remedies = _remedies(words, arguments, made)
+    _check_excluded(call, arguments)
     written = {_name(words, remedy): value for remedy, value in remedies.items()}
     text = edited(source, call, written, place.takes, takes_any=place.takes_any)
     folder = Path(os.path.realpath(working_folder))
     folder = folder if file.is_relative_to(folder) else file.parent
     return ScriptChange(
         place=_shown(place, working_folder),
-        text=words.write(remedies),
+        text=words.write(remedies, kind=place.names[0] if place.names else ""),
         folder=str(folder),
         difference=difference(raw, source.encoded(text), file.relative_to(folder).as_posix()),
         made=place.made,
         others=place.others,
     )
+
+
+def _check_excluded(call: ast.Call, arguments: Mapping[str, PlainValue]) -> None:
+    """Raises NoPatch where the call is given what excludes the change."""
+    given = {str(each.arg): each.value for each in call.keywords}
+    if arguments.get("num_workers") == 0 and (needing := given.keys() & _NEED_WORKERS):
+        raise NoPatch(f"without workers the call must not be given {min(needing)}")
+    if arguments.get("fused") and (excluding := [name for name in sorted(given.keys() & _NOT_FUSED) if not _is_off(given[name])]):
+        raise NoPatch(f"with fused=True the call must not be given {excluding[0]}")
+    if arguments.get("enable_progress_bar") is False and "callbacks" in given:
+        raise NoPatch("the call is given callbacks, one of which may be the progress bar")
+
+
+def _is_off(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and not value.value
 
 
 def difference(before: bytes, after: bytes, name: str) -> bytes:
@@ -113,13 +149,14 @@ def _lines(raw: bytes) -> list[bytes]:
     return [line + b"\n" for line in raw.split(b"\n")[:-1]] + ([raw.rsplit(b"\n", 1)[-1]] if not raw.endswith(b"\n") else [])
 
 
-def _remedies(words: Words, arguments: Mapping[str, PlainValue]) -> dict[Remedy, PlainValue]:
-    """What rules call the changes of these arguments of torch's loader. Raises NoPatch where calls of a framework have none for one."""
-    found = {remedy: arguments[name] for remedy in OF_LOADER if (name := _name(plain(), remedy)) in arguments}
-    missing = arguments.keys() - {_name(plain(), remedy) for remedy in found if _name(words, remedy)}
+def _remedies(words: Words, arguments: Mapping[str, PlainValue], made: str) -> dict[Remedy, PlainValue]:
+    """What rules call the changes of these arguments. Raises NoPatch where calls of a framework have none for one."""
+    told = words if made == TRAINER else plain()
+    found = {remedy: arguments[name] for remedy in _ARGUMENTS_OF.get(made, ()) if (name := _name(told, remedy)) in arguments}
+    missing = arguments.keys() - {_name(told, remedy) for remedy in found if _name(words, remedy)}
     if missing:
         raise NoPatch(f"{words.title} has no argument for {min(missing)}")
-    return {remedy: found[remedy] for name in arguments for remedy in found if _name(plain(), remedy) == name}
+    return {remedy: found[remedy] for name in arguments for remedy in found if _name(told, remedy) == name}
 
 
 def _name(words: Words, remedy: Remedy) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from slowstep.prove.patch.call_place import CallPlace, read_call_place
-from slowstep.prove.patch.change import ScriptChange, find_change
+from slowstep.prove.patch.change import LOADER, OPTIMIZER, TRAINER, ScriptChange, find_change
 
 Note = Mapping[str, Any]
+
+# Where a note has the calls that have made each.
+_NOTED: Final = {LOADER: "calls", OPTIMIZER: OPTIMIZER, TRAINER: TRAINER}
 
 
 def find_changes(
@@ -20,10 +23,17 @@ def find_changes(
 
     `is_copied`: the training ran in a copy of the working folder.
     """
-    places = [place for note in list(made)[-1:] for fields in note.get("calls", ()) if (place := read_call_place(fields)) is not None]
-    if is_copied:
-        places = [_outside(place, working_folder) for place in places]
-    return {lever: find_change(lever, told.get("arguments"), places, working_folder) for lever, told in facts.items()}
+    last = list(made)[-1:]
+
+    def change(lever: str, told: Mapping[str, Any]) -> ScriptChange:
+        what = told.get("arguments_of", LOADER)
+        noted = [fields for note in last for fields in note.get(_NOTED.get(what, ""), ())]
+        places = [place for fields in noted if (place := read_call_place(fields)) is not None]
+        if is_copied:
+            places = [_outside(place, working_folder) for place in places]
+        return find_change(lever, told.get("arguments"), places, working_folder, made=what)
+
+    return {lever: change(lever, told) for lever, told in facts.items()}
 
 
 def _outside(place: CallPlace, working_folder: Path) -> CallPlace:

@@ -121,3 +121,64 @@ def test_a_place_in_a_copy_of_the_folder_is_one_in_the_folder_itself(tmp_path: P
 
     assert (found["workers=2"].difference is not None) == is_copied
     assert found["stub=a:f"].difference is None
+
+
+OPTIMIZER = "optimizer = AdamW(model.parameters(), lr=1e-3)\n"
+
+
+def of_optimizer(file: Path, text: str = OPTIMIZER) -> CallPlace:
+    names = ("AdamW", "Adam", "Optimizer")
+    return place_in(file, text, made="optimizer", names=names, takes=("params", "lr", "foreach", "fused"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OPTIMIZER, None),
+        (OPTIMIZER.replace(")\n", ", fused=False)\n"), None),
+        (OPTIMIZER.replace(")\n", ", foreach=None)\n"), None),
+        (OPTIMIZER.replace(")\n", ", foreach=True)\n"), "with fused=True the call must not be given foreach"),
+        (OPTIMIZER.replace(")\n", ", **more)\n"), "the call is given ** of something, which may hold fused"),
+        (OPTIMIZER.replace(")\n", ", fused=True)\n"), "the call is given that already"),
+    ],
+)
+def test_an_optimizer_is_fused_in_the_call_that_makes_it(tmp_path: Path, text: str, reason: str | None) -> None:
+    found = find_change("fused", {"fused": True}, [of_optimizer(tmp_path / "train.py", text)], tmp_path, made="optimizer")
+
+    assert found.reason == (None if reason is None else f"train.py:1: {reason}")
+    assert (found.text, found.made) == ((None, "") if reason else ("torch.optim.AdamW(..., fused=True)", "optimizer"))
+    assert (b"lr=1e-3, fused=True)\n" in (found.difference or b"")) == (text in (OPTIMIZER, OPTIMIZER.replace(")\n", ", fused=False)\n")))
+    assert (tmp_path / "train.py").read_text() == text
+
+
+def of_trainer(file: Path, text: str) -> CallPlace:
+    takes = ("max_epochs", "callbacks", "val_check_interval", "check_val_every_n_epoch", "enable_progress_bar")
+    return place_in(file, text, made="trainer", framework="lightning", names=("Trainer",), takes=takes)
+
+
+def test_what_is_a_trainers_own_is_an_argument_of_it(tmp_path: Path) -> None:
+    place, barred = (of_trainer(tmp_path / f"{name}.py", f"Trainer({name}=[])\n") for name in ("max_epochs", "callbacks"))
+    wanted: dict[str, Any] = {"val_check_interval": 40, "check_val_every_n_epoch": None}
+    bar = {"enable_progress_bar": False}
+
+    found = find_change("validation-off:every=2", wanted, [place], tmp_path, made="trainer")
+    assert found.text == "Trainer(val_check_interval=40, check_val_every_n_epoch=None)"
+    assert b"+Trainer(max_epochs=[], val_check_interval=40, check_val_every_n_epoch=None)\n" in (found.difference or b"")
+    assert find_change("callbacks-off=TQDMProgressBar", bar, [place], tmp_path, made="trainer").text == "Trainer(enable_progress_bar=False)"
+    assert str(find_change("callbacks-off=TQDMProgressBar", bar, [barred], tmp_path, made="trainer").reason).startswith("callbacks.py:1: ")
+
+
+def test_of_calls_that_each_make_something_a_lever_has_those_that_make_what_it_changes(tmp_path: Path) -> None:
+    def fields(place: CallPlace) -> dict[str, Any]:
+        return {name: getattr(place, name) for name in place.__slots__}
+
+    optimizer = fields(of_optimizer(tmp_path / "train.py"))
+    facts: dict[str, Any] = {
+        "fused": {"arguments": {"fused": True}, "arguments_of": "optimizer"},
+        "workers=2": {"arguments": {"num_workers": 2}},
+    }
+
+    found = find_changes(facts, [{"kind": "made", "calls": [], "optimizer": [optimizer]}], tmp_path, is_copied=False)
+    assert (found["fused"].reason, found["workers=2"].reason) == (None, NOT_SEEN)
+    gone = find_changes(facts, [{"kind": "made", "calls": [], "optimizer": []}], tmp_path, is_copied=False)
+    assert gone["fused"].reason == "which one call of the script makes the optimizer was not seen"

@@ -91,6 +91,31 @@ def test_a_lever_of_the_loader_tells_its_arguments_as_a_script_writes_them(serve
     assert "arguments" not in facts.get("batch-size=8", {})
 
 
+TWO = "optimizer = torch.optim.SGD(model.parameters(), lr=1e-6); other = torch.optim.SGD(model.parameters(), lr=1e-6)"
+LISTED = "optimizer, other = [torch.optim.SGD(model.parameters(), lr=1e-6) for _ in range(2)]"
+
+
+@pytest.mark.parametrize(
+    ("made", "others"), [(None, 0), (TWO, None), (LISTED, 1)], ids=["one call", "two calls, both of the training", "one call for two"]
+)
+def test_the_call_that_makes_the_optimizer_is_known_where_it_is_one(
+    server: Server, tmp_path: Path, made: str | None, others: int | None
+) -> None:
+    text = SCRIPT.format(before="", loaders="DataLoader(Numbers(), 4), None", length=64)
+    if made is not None:
+        text = text.replace("optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)", made)
+    if others is None:
+        text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
+    ran = run_planned(server, tmp_path, text, "fused", blocks=(0,), steps=5)
+
+    facts: dict[str, Any] = {"fused": {"arguments": {"fused": True}, "arguments_of": "optimizer"}}
+    change = find_changes(facts, ran.trainer.noted("made"), tmp_path, is_copied=False)["fused"]
+    assert change.text == (None if others is None else "torch.optim.SGD(..., fused=True)")
+    assert (b"lr=1e-6, fused=True)" in (change.difference or b"")) == (others is not None)
+    assert change.others == (others or 0)
+    assert ran.trainer.faults == {}
+
+
 LIBRARY = """
 from torch.utils.data import DataLoader
 
@@ -147,9 +172,46 @@ Trainer(Model(), arguments, train_dataset=numbers).train()
 @pytest.mark.slow
 def test_the_loader_of_a_trainer_is_made_by_its_settings(server: Server, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    ran = run_planned(server, tmp_path, TRAINER, "workers=2", blocks=(0,), steps=5)
+    ran = run_planned(server, tmp_path, TRAINER, "workers=2", "logging-off:every=2", blocks=(0,), steps=5)
 
     changes = find_changes({"workers=2": {"arguments": {"num_workers": 2}}}, ran.trainer.noted("made"), tmp_path, is_copied=False)
     assert changes["workers=2"].text == "TrainingArguments(dataloader_num_workers=2)"
     assert b"disable_tqdm=True, dataloader_num_workers=2)" in (changes["workers=2"].difference or b"")
+    facts = {note["name"]: note["facts"] for note in ran.trainer.noted("lever") if note["state"] == "effect"}
+    seldom = find_changes(facts, ran.trainer.noted("made"), tmp_path, is_copied=False)["logging-off:every=2"]
+    assert (seldom.text, seldom.made) == ("TrainingArguments(logging_steps=1000)", "trainer")
+    assert ran.trainer.faults == {}
+
+
+LIGHTNING = """
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from torch.utils.data import DataLoader, TensorDataset
+
+class Model(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+    def training_step(self, batch, index):
+        return self.layer(batch[0]).mean()
+    def validation_step(self, batch, index):
+        self.layer(batch[0])
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-6)
+
+loaders = [DataLoader(TensorDataset(torch.ones(16, 1)), 4) for _ in range(2)]
+trainer = Trainer(max_epochs=5, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+trainer.fit(Model(), *loaders)
+"""
+
+
+@pytest.mark.slow
+def test_how_often_lightning_validates_is_said_where_its_trainer_is_made(server: Server, tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
+    ran = run_planned(server, tmp_path, LIGHTNING, "validation-off:every=2", blocks=(0,), steps=5)
+
+    facts = {note["name"]: note["facts"] for note in ran.trainer.noted("lever") if note["state"] == "effect"}
+    changes = find_changes(facts, ran.trainer.noted("made"), tmp_path, is_copied=False)
+    assert changes["validation-off:every=2"].text == "Trainer(check_val_every_n_epoch=2)"
+    assert b"enable_progress_bar=False, check_val_every_n_epoch=2)" in (changes["validation-off:every=2"].difference or b"")
     assert ran.trainer.faults == {}
