@@ -11,7 +11,7 @@ from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow, HeldBack, IntervalRow, OutcomeRow, StartRow
-from slowstep.document.proved import outcome_row
+from slowstep.document.proved import numbers_of, outcome_row
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.findings import MeasuredGain
@@ -147,6 +147,7 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         "changes_numerics": choice.changes_numerics or NUMERICS in result.changes,
         "numerics": experiment.numerics.get(choice.name),
     }
+    row["numbers"] = numbers_of(row, known_levers().get(choice.spec.name))
     spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
     row |= _of_runs(result.repeated) if result.repeated is not None else _of_blocks(found) if found is not None else {}
     row |= {"why": _words(result.why)}

@@ -27,8 +27,9 @@ class ThroughputsRow(TypedDict):
 
 
 class ChangeRow(TypedDict):
-    """A change of one call in the script: how it is written there, and its place (file:line). The call `makes` a loader, or the settings
-    that all loaders of a trainer are made by, and `others` more than the lever has changed.
+    """A change of one call in the script: how it is written there, and its place (file:line). The call `makes` a loader, the settings
+    that all loaders of a trainer are made by, an optimizer, or a trainer with what is its own, and `others` more than the lever has
+    changed.
     """
 
     text: str
@@ -41,14 +42,16 @@ class OutcomeRow(TypedDict):
     """The largest gain that was proved. Throughputs are by the clock; where the gain is the corrected one (`used`) they are not its ratio.
 
     `losses`: bit for bit the same, compared (`numerics` of the lever's row), not compared since the data came in another order, or not
-    compared at all. `change` is None where the lever is no argument of one call, or where that is is not known.
+    compared at all. Of a lever that claims the same numbers, in runs of their own: the input was the same and losses differ anyway, the
+    input was another one, or the losses were, where two runs without it had the same. `change` is None where the lever is no argument of
+    one call, or where that is is not known.
     """
 
     lever: str
     gain: IntervalRow
     throughput: ThroughputsRow | None
     used: Literal["wall", "corrected"] | None
-    losses: Literal["same", "compared", "other order", "not compared"]
+    losses: Literal["same", "compared", "other order", "not compared", "same input", "other input", "other losses"]
     change: ChangeRow | None
 
 
@@ -102,7 +105,8 @@ class ExperimentRow(TypedDict):
     away that the fix may gain more ("kept"); `reason` says it in words. `below` is the share under which gains could not be told from none,
     null with fewer rounds than a verdict takes. A row that is not "measured" has no verdict but "loss not finite"; a gain of it is what it
     gained until it was given up. `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or
-    by whole runs; `rounds` are pairs of those then.
+    by whole runs; `rounds` are pairs of those then. `numbers` is what is known of the training's numbers with the lever: they
+    are the same by what it is, or as `losses` of an outcome; missing where no lever was tried.
     """
 
     lever: str | None
@@ -128,3 +132,6 @@ class ExperimentRow(TypedDict):
     numerics: dict[str, Any] | None
     how: Literal["blocks", "re-runs"] | None
     throughput: ThroughputsRow | None
+    numbers: NotRequired[
+        Literal["by construction", "same", "compared", "other order", "not compared", "same input", "other input", "other losses"]
+    ]

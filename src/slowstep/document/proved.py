@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Final, Literal
 
 from slowstep.document.experiment_rows import ChangeRow, ExperimentRow, OutcomeRow
 from slowstep.prove.patch.change import ScriptChange
 from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.record.experiment.lever import NUMERICS, ORDER, Lever
 
-Losses = Literal["same", "compared", "other order", "not compared"]
+Losses = Literal["same", "compared", "other order", "not compared", "same input", "other input", "other losses"]
+
+# What is known of a lever that was tried.
+Numbers = Literal["by construction"] | Losses
+_DATA: Final = frozenset((NUMERICS, ORDER))
 
 
 def largest_proved(rows: Sequence[ExperimentRow]) -> ExperimentRow | None:
@@ -37,11 +42,31 @@ def outcome_row(rows: Sequence[ExperimentRow], changes: Mapping[str, ScriptChang
 def losses_of(row: ExperimentRow) -> Losses:
     """What is known of the losses with a lever. That it should not change any is no comparison."""
     numerics = row["numerics"] or {}
+    if "repeats" in numerics:
+        return _of_claim(numerics)
     if numerics.get("bitwise_equal"):
         return "same"
     if numerics.get("whole") is not None:
         return "compared"
     return "other order" if "order" in row["changes"] else "not compared"
+
+
+def numbers_of(row: ExperimentRow, lever: Lever | None) -> Numbers:
+    """The same where what a lever is by its construction counts too: it changes neither numbers nor data."""
+    if row["numerics"] is None and lever is not None and lever.same_numbers and not row["changes_numerics"] and not _DATA & lever.changes:
+        return "by construction"
+    found = losses_of(row)
+    # What its runs were to compare was not.
+    return "not compared" if found == "other order" and row["numerics"] is not None else found
+
+
+def _of_claim(numerics: Mapping[str, Any]) -> Losses:
+    """Of a lever that claims the same numbers."""
+    if numerics["same_input"] is False:
+        return "other input"
+    if numerics["repeats"]:
+        return "same" if numerics["bitwise_equal"] else "other losses"
+    return "same input" if numerics["same_input"] else "not compared"
 
 
 def _change_row(change: ScriptChange | None) -> ChangeRow | None:

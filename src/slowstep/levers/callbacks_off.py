@@ -29,5 +29,6 @@ LEVER = Lever(
     takes_optional=True,
     every=True,
     long_steps="its own",
+    same_numbers=False,
     hint="callbacks are known of frameworks' trainers only; in a loop of the script's own use stub=MODULE:FUNCTION",
 )

@@ -33,4 +33,4 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, long_steps="its own", prepare=prepare, read=named)
+LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, long_steps="its own", same_numbers=False, prepare=prepare, read=named)

@@ -32,4 +32,4 @@ def read_threads(spec: LeverSpec) -> int:
     return int(value)
 
 
-LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), long_steps="perhaps", read=read_threads)
+LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), long_steps="perhaps", same_numbers=False, read=read_threads)

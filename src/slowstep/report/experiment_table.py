@@ -68,6 +68,15 @@ _ENDED: Final[dict[str, str]] = {
     EndedBy.NO_LEVER_LEFT: "no lever was left to test",
     EndedBy.LOSS_NOT_FINITE: "the loss was not finite",
 }
+# What is known of the training's numbers with a lever, where nothing else says it.
+_NUMBERS: Final = {
+    "by construction": "same numbers by construction",
+    "same": "losses compared",
+    "compared": "losses compared",
+    "same input": "input compared",
+    "other input": "not the numbers that it claims",
+    "other losses": "not the numbers that it claims",
+}
 _CHANGES: Final = {"order": "other order of the data: only the throughput is compared", "numerics": "changes the numerics"}
 
 
@@ -133,14 +142,13 @@ def _in_words(state: str) -> str:
 def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
     """A row for a narrow page."""
     verdict = row["verdict"] if row["state"] == "measured" else _in_words(row["state"])
-    measured = row["gain"] if row["state"] == "measured" else None
-    gains = [f"{name} {_interval(gain)}" for name, gain in (("measured", measured), ("predicted", row["predicted"])) if gain is not None]
+    gains = [f"{name} {_interval(gain)}" for name, gain in (("measured", row["gain"]), ("predicted", row["predicted"])) if gain is not None]
     canvas.prose(", ".join([*filter(None, [verdict]), *gains, *_said(row)]), label=f"{row['lever'] or _CONTROL}:", hang=_INDENT)
 
 
 def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
     name, said = row["lever"] or _CONTROL, _said(row)
-    if row["state"] != "measured" and row["predicted"] is None:
+    if row["state"] != "measured" and row["predicted"] is None and row["gain"] is None:
         canvas.edges([(name, "")], [(_in_words(row["state"]), "yellow")])
         _draw_said(canvas, said)
         return
@@ -151,8 +159,8 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
         name = " " * _INDENT + (said.pop(0) if is_beside else "")
     is_measured = row["state"] == "measured"
     verdict = (row["verdict"] or "") if is_measured else _in_words(row["state"])
-    styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
-    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"] if is_measured else None), verdict, styles=styles)
+    styles = ("", "bold" if is_measured else "dim", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
+    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
     _draw_said(canvas, said)
 
 
@@ -193,7 +201,7 @@ def _said(row: ExperimentRow) -> list[str]:
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
     if row["state"] != "measured" and row["gain"] is not None:
-        said.append(f"it gained until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
+        said.append(f"measured until then, in {row['rounds']} {_rounds(row)}")
     if row["verdict"] == GainVerdict.OPEN:
         said += _why_open(row)
     if (which := _which_loader(row["facts"])) is not None:
@@ -204,11 +212,20 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append("without the waits for cores that other processes used")
     if row["state"] != "measured":
         return said
-    changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
+    # In runs of its own it was told whether they come in another order.
+    is_told = "repeats" in (row["numerics"] or {})
+    changes = [text for kind, text in _CHANGES.items() if kind in row["changes"] and not (kind == "order" and is_told)]
     if row["changes_numerics"] and _CHANGES["numerics"] not in changes:
         changes.append(_CHANGES["numerics"])
-    numerics = row["numerics"] or {}
-    return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+    return [*said, *changes, *_numbers(row)]
+
+
+def _numbers(row: ExperimentRow) -> list[str]:
+    """What is known of the training's numbers with it, and how they compare."""
+    known, says = _NUMBERS.get(row.get("numbers", "")), (row["numerics"] or {}).get("says")
+    if known is None and says is None and row.get("numbers") == "not compared":
+        known = "losses not compared"
+    return [": ".join(filter(None, (known, says)))] if known or says else []
 
 
 def _why_open(row: ExperimentRow) -> list[str]:

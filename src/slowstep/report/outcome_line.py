@@ -16,6 +16,9 @@ _LOSSES: Final = {
     "same": "same losses",
     "other order": "data in another order",
     "not compared": "losses not compared",
+    "same input": "same input",
+    "other input": "other data than without it",
+    "other losses": "other losses than without it",
 }
 _CORRECTED: Final = " without the waits for cores that other processes used"
 

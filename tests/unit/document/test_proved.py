@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.document.proved import largest_proved, losses_of, outcome_row
+from slowstep.document.proved import largest_proved, losses_of, numbers_of, outcome_row
 from slowstep.prove.patch.change import ScriptChange
+from slowstep.record.experiment.implementations import known_levers
 
 CHANGE = ScriptChange(place="train.py:3", text="DataLoader(..., num_workers=2)", made="loader", others=1, difference=b"-", folder="/")
 SPEEDS = {"per": "sample", "as_is_per_s": 100.0, "per_s": 170.0}
@@ -48,6 +49,38 @@ def test_the_largest_is_of_what_a_finding_names_where_one_does(rows: list[Any], 
 )
 def test_losses_are_the_same_only_where_they_were_compared(numerics: Any, changes: list[str], losses: str) -> None:
     assert losses_of(row("autocast=bf16", 1.5, numerics=numerics, changes=changes)) == losses
+
+
+def claim(**more: Any) -> dict[str, Any]:
+    return {"steps": 40, "same_input": True, "repeats": True, "bitwise_equal": True, **more}
+
+
+@pytest.mark.parametrize(
+    ("lever", "numerics", "numbers"),
+    [
+        ("validation-off", None, "by construction"),
+        ("anomaly-off", None, "by construction"),
+        ("stub=train:f", None, "not compared"),
+        ("threads=2", None, "not compared"),
+        ("fused", None, "not compared"),
+        ("workers=2", None, "other order"),
+        ("workers=2", {"says": "it takes too long"}, "not compared"),
+        ("workers=2", claim(), "same"),
+        ("workers=2", claim(repeats=False, bitwise_equal=False), "same input"),
+        ("workers=2", claim(repeats=False, bitwise_equal=False, same_input=None), "not compared"),
+        ("workers=2", claim(bitwise_equal=False), "other losses"),
+        ("workers=2", claim(bitwise_equal=False, same_input=False), "other input"),
+        ("workers=2", claim(same_input=False), "other input"),
+        ("fused", {"bitwise_equal": False, "whole": {"relative": 0.01}, "same_input": False}, "compared"),
+    ],
+)
+def test_of_each_lever_it_is_told_what_is_known_of_the_numbers(lever: str, numerics: Any, numbers: str) -> None:
+    known = known_levers()[lever.partition("=")[0]]
+    found = row(lever, 1.5, numerics=numerics, changes=sorted(known.changes), changes_numerics="numerics" in known.changes)
+
+    assert numbers_of(found, known) == numbers
+    # Of a fix that says so it is not taken for granted.
+    assert numbers_of({**found, "changes_numerics": True}, known) != "by construction"
 
 
 def test_the_outcome_has_the_change_of_its_lever() -> None:

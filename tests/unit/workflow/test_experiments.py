@@ -23,6 +23,7 @@ from slowstep.prove.stats.throughput import Throughputs
 from slowstep.reasons import SAID
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.report.terminal import render, show
+from slowstep.units import format_ratio_interval
 from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
 
@@ -58,6 +59,31 @@ def drawn(report: dict[str, Any]) -> str:
     stream = io.StringIO()
     show(report, stream)
     return " ".join(stream.getvalue().split())
+
+
+COMPARED = {"says": "mean loss over 40 steps", "bitwise_equal": False, "whole": {"relative": 0.0, "spread": None}}
+CLAIMED = {"says": "from step 3 on", "same_input": False, "repeats": True, "bitwise_equal": False}
+
+
+@pytest.mark.parametrize(
+    ("lever", "numerics", "numbers", "words"),
+    [
+        ("validation-off", None, "by construction", "same numbers by construction"),
+        ("autocast=bf16", COMPARED, "compared", "changes the numerics | losses compared: mean loss over 40 steps"),
+        ("autocast=bf16", None, "not compared", "changes the numerics | losses not compared"),
+        ("workers=2", None, "other order", "other order of the data: only the throughput is compared"),
+        ("workers=2", CLAIMED, "other input", "not the numbers that it claims: from step 3 on"),
+    ],
+)
+def test_each_lever_says_what_is_known_of_the_numbers_with_it(tmp_path, lever, numerics, numbers, words):
+    asked = {"numerics": {} if numerics is None else {lever: numerics}}
+    report = reported(tmp_path / "r", (choice(lever),), {2: 1.5}, asked=asked)
+
+    assert row_of(report, lever)["numbers"] == numbers
+    validate(report)
+    page = drawn(report)
+    assert words in page
+    assert ("only the throughput" in page) == (numbers == "other order")
 
 
 def test_a_plain_recording_has_no_experiments(tmp_path):
@@ -361,8 +387,10 @@ def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_n
     assert row["gain"]["low"] < 1.5 < row["gain"]["high"]
     assert report["findings"][0]["gain"]["measured"] is None
     page = drawn(report)
-    assert f"{reason} | it gained until then 1." in page
-    assert f", in {rounds} rounds" in page
+    # It stands in the column of what was measured.
+    shown = format_ratio_interval(row["gain"]["value"], row["gain"]["low"], row["gain"]["high"])
+    assert f"{shown} {state}" in page
+    assert f"{reason} | measured until then, in {rounds} rounds" in page
     assert "too small to be seen" not in page
     assert "a verdict takes" not in page
 
@@ -764,4 +792,4 @@ def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(
     assert (row["state"], row["verdict"], row["held_back"]) == ("failed", None, None)
     assert report["findings"][0]["gain"]["measured"] is None
     assert report["run"]["experiment"]["reached"] is None
-    assert "out of memory while it was on | it gained until then 1." in drawn(report)
+    assert "out of memory while it was on | measured until then, in " in drawn(report)

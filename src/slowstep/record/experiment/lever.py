@@ -115,8 +115,9 @@ class Lever:
     `long_steps` says whether seldom long steps may count alike with it and without. `read` raises ValueError for a value that cannot be
     meant, from the specification alone: so a typo is reported before a training is started for it.
     `harms` says what it would do to files of the user's where no sandbox holds back all writes: it is refused there. None: nothing.
-    `prepare` is there where the change can be made whichever framework trains; one that has its own way goes before it. `hint` says what to
-    do instead where nothing makes the change.
+    `same_numbers` is False where numbers may differ though `changes` names none: code of the user's is left out, or sums are made in other
+    parts. `prepare` is there where the change can be made whichever framework trains; one that has its own way goes before it. `hint` says
+    what to do instead where nothing makes the change.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Lever:
     long_steps: OnLongSteps = "kept"
     read: Callable[[LeverSpec], object] | None = None
     harms: str | None = None
+    same_numbers: bool = True
     prepare: Prepare | None = None
     hint: str | None = None
 
