@@ -34,6 +34,7 @@ class Stage:
     arms_before: tuple[int, ...] = ()
     is_done: bool = False  # the plan is walked to its end
     problem: str | None = None  # why it was ended at `ends_at_s`
+    made: tuple[dict[str, Any], ...] = ()  # which calls made what
 
 
 class StagedTraining:
@@ -93,6 +94,8 @@ class StagedTraining:
         """What became of the levers, and which arm was on last, where the stage says so."""
         if kind == "lever":
             return self.lever_notes()
+        if kind == "made":
+            return list(self.stage.made)
         arms = (*self.stage.arms_before, self.stage.arm_at_end)
         return [{"kind": "arm", "arm": arm} for arm in arms] if kind == "arm" and self.plan is not None else []
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from slowstep.document.experiment_rows import ChangeRow, ExperimentRow, OutcomeRow
 from slowstep.prove.patch.change import ScriptChange
+from slowstep.prove.stats.claimed import is_early
 from slowstep.prove.stats.verdicts import GainVerdict
 from slowstep.record.experiment.lever import NUMERICS, ORDER, Lever
 
@@ -55,17 +56,20 @@ def numbers_of(row: ExperimentRow, lever: Lever | None) -> Numbers:
     """The same where what a lever is by its construction counts too: it changes neither numbers nor data."""
     if row["numerics"] is None and lever is not None and lever.same_numbers and not row["changes_numerics"] and not _DATA & lever.changes:
         return "by construction"
-    found = losses_of(row)
     # What its runs were to compare was not.
-    return "not compared" if found == "other order" and row["numerics"] is not None else found
+    is_open = row["numerics"] is not None and "repeats" not in row["numerics"]
+    found = losses_of(row)
+    return "not compared" if found == "other order" and is_open else found
 
 
 def _of_claim(numerics: Mapping[str, Any]) -> Losses:
     """Of a lever that claims the same numbers."""
     if numerics["same_input"] is False:
-        return "other input"
-    if numerics["repeats"]:
-        return "same" if numerics["bitwise_equal"] else "other losses"
+        return "other input" if is_early(numerics["first_other"]) else "other order"
+    if numerics["bitwise_equal"]:
+        return "same"
+    if is_early(numerics["first_other_loss"]):
+        return "other losses"
     return "same input" if numerics["same_input"] else "not compared"
 
 

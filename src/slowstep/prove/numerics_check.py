@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.prove.claims_check import PLAIN_RUNS, are_to_be_checked, check_claims
 from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.prove.seen_losses import why_never
@@ -48,25 +49,47 @@ class NumericsCheck:
         self._recording = folder
         self._budget_s, self._say = budget_s, say
 
-    def __call__(self, report: ReportDict) -> Checked:
-        """Compare them for each lever that needs it; Ctrl-C leaves out the rest."""
-        levers = [row["lever"] for row in report["experiments"] if _is_worth_it(row)]
-        if levers and (reason := why_never(self._recording)) is not None:
-            return Checked(by_lever={lever: {"says": f"losses not compared: {sentence(reason)}"} for lever in levers})
+    def __call__(self, report: ReportDict, loader_place: int | None = None) -> Checked:
+        """Compare them for each lever that needs it, and then whether those that claim the same numbers have them, where it is known at
+        which place the script builds its loader; Ctrl-C leaves out the rest.
+        """
+        rows = report["experiments"]
+        levers = [row["lever"] for row in rows if _is_worth_it(row)]
+        claiming = are_to_be_checked(rows) if loader_place is not None else []
+        if (levers or claiming) and (reason := why_never(self._recording)) is not None:
+            return Checked(by_lever={lever: {"says": f"losses not compared: {sentence(reason)}"} for lever in [*levers, *claiming]})
         found: dict[str, dict[str, Any]] = {}
         try:
             for lever in levers:
                 found[lever] = self._checked(lever, report)
+            if claiming and loader_place is not None:
+                self._check_claims(claiming, loader_place, report, found)
         except KeyboardInterrupt:
-            left = {lever: {"says": "losses not compared: interrupted"} for lever in levers if lever not in found}
+            left = {lever: {"says": "losses not compared: interrupted"} for lever in [*levers, *claiming] if lever not in found}
             return Checked(by_lever=found | left, interrupted=True)
         finally:
             self._runs.remove()
         return Checked(by_lever=found)
 
-    def _checked(self, lever: str, report: ReportDict) -> dict[str, Any]:
+    def _check_claims(self, levers: list[str], place: int, report: ReportDict, found: dict[str, dict[str, Any]]) -> None:
+        runs = PLAIN_RUNS + len(levers)
+        needed_s = self._needed_s(runs, report)
+        takes = f"{runs} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"
+        if needed_s > OF_BUDGET * self._budget_s:
+            budget_s = math.ceil(needed_s / OF_BUDGET)
+            says = f"input and losses not compared: it takes {takes}; --budget {budget_s}s has room for it"
+            found.update({lever: {"says": says} for lever in levers})
+            return
+        self._say(f"Compares input and losses with and without {', '.join(levers)}: {takes}")
+        limits = WholeRunLimits(steps=STEPS, seconds=longest_s(needed_s / runs))
+        check_claims(lambda variables: self._runs.made(variables, limits.seconds), levers, place, limits, found, self._say)
+
+    def _needed_s(self, runs: int, report: ReportDict) -> float:
         startup_s, step_s = report["run"]["startup_s"] or START_UP_S, 1.0 / report["throughput"]["steps_per_s"]
-        needed_s = seconds_needed(RUNS, startup_s=startup_s, step_s=step_s, steps=STEPS)
+        return seconds_needed(runs, startup_s=startup_s, step_s=step_s, steps=STEPS)
+
+    def _checked(self, lever: str, report: ReportDict) -> dict[str, Any]:
+        needed_s = self._needed_s(RUNS, report)
         takes = f"{RUNS} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"
         if needed_s > OF_BUDGET * self._budget_s:
             budget_s = math.ceil(needed_s / OF_BUDGET)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.prove.choose import USUAL
+from slowstep.prove.claims_check import claims_the_same
 from slowstep.prove.executor import Executor, LiveExecutor
 from slowstep.prove.experiment import SandboxPlace
 from slowstep.prove.lead_in import LeadLimits
@@ -91,12 +92,19 @@ def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: Sandboxe
 
 
 def _losses_announced(asked: ProveRequest, levers: Mapping[str, Lever]) -> list[str]:
-    """The time for comparing losses, which the budget does not hold; of levers that the findings will name nobody knows yet."""
+    """The time for comparing losses and input, which the budget does not hold; of levers that the findings will name nobody knows which."""
+    longest = longest_check(asked.budget_s)
+    if not asked.everything and not asked.levers:
+        return [f"Then compares input and losses with and without those that gain, where that can be told (each for {longest} at most)"]
     if asked.everything:
         tried = [lever for lever in levers.values() if lever.takes is None or lever.takes_optional or lever.name in USUAL]
     else:
         tried = [levers[spec.name] for spec in asked.levers]
-    names = ", ".join(dict.fromkeys(lever.name for lever in tried if changes_numbers_alone(lever.changes)))
-    if not names:
-        return []
-    return [f"Then compares the losses with and without {names}, where it may gain (each for {longest_check(asked.budget_s)} at most)"]
+    named = list(dict.fromkeys(lever.name for lever in tried if changes_numbers_alone(lever.changes)))
+    claiming = list(dict.fromkeys(lever.name for lever in tried if claims_the_same(lever.name, tuple(lever.changes))))
+    lines = (
+        [f"Then compares the losses with and without {', '.join(named)}, where it may gain (each for {longest} at most)"] if named else []
+    )
+    if claiming:
+        lines.append(f"Then compares input and losses with and without {', '.join(claiming)}, where it gains (for {longest} at most)")
+    return lines

@@ -53,8 +53,9 @@ from slowstep.workflow.usual import longer_budget_s
 ReportDict = dict[str, Any]
 
 
-# Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
-CheckLosses = Callable[[ReportDict], Checked]
+# Finds out, once the experiment is over, what levers do to the input and the losses, by lever; of its report, and of where the script
+# builds the loader that feeds the training.
+CheckLosses = Callable[[ReportDict, int | None], Checked]
 
 # Measures, in runs of their own, the levers that the training refused; by its report, the levers' notes and a seed.
 Rerun = Callable[[ReportDict, Sequence[Mapping[str, Any]], int], AllRepeated]
@@ -365,11 +366,20 @@ class ProveAct:
         if self._rerun is not None and ended.ended_by != EndedBy.INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
-        if self._check is not None and ended.ended_by != EndedBy.INTERRUPTED and (checked := self._check(report)).by_lever:
+        if (
+            self._check is not None
+            and ended.ended_by != EndedBy.INTERRUPTED
+            and (checked := self._check(report, self._loader_place())).by_lever
+        ):
             self._keep(numerics=checked.by_lever, **({"ended_by": EndedBy.INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT_FILE)
         return replace(ended, report=report, changes=self._experiment.changes)
+
+    def _loader_place(self) -> int | None:
+        """Where the script builds the loader that feeds the training, as the training noted it; None where that is not known."""
+        made = self._walked.notes("made") or self._executor.notes("made")
+        return next((note.get("loader_place") for note in made[-1:]), None)
 
     def _left_nothing(self, ended: Ended) -> bool:
         return ended.ended_by == EndedBy.INTERRUPTED or holds_nothing(str(self._executor.folder))

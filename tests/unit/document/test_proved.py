@@ -52,7 +52,8 @@ def test_losses_are_the_same_only_where_they_were_compared(numerics: Any, change
 
 
 def claim(**more: Any) -> dict[str, Any]:
-    return {"steps": 40, "same_input": True, "repeats": True, "bitwise_equal": True, **more}
+    same = {"same_input": True, "repeats": True, "bitwise_equal": True, "first_other": None, "first_other_loss": None}
+    return {"steps": 40, **same, **more}
 
 
 @pytest.mark.parametrize(
@@ -68,9 +69,10 @@ def claim(**more: Any) -> dict[str, Any]:
         ("workers=2", claim(), "same"),
         ("workers=2", claim(repeats=False, bitwise_equal=False), "same input"),
         ("workers=2", claim(repeats=False, bitwise_equal=False, same_input=None), "not compared"),
-        ("workers=2", claim(bitwise_equal=False), "other losses"),
-        ("workers=2", claim(bitwise_equal=False, same_input=False), "other input"),
-        ("workers=2", claim(same_input=False), "other input"),
+        ("workers=2", claim(bitwise_equal=False, first_other_loss=1), "other losses"),
+        ("workers=2", claim(bitwise_equal=False, first_other_loss=21), "same input"),
+        ("workers=2", claim(bitwise_equal=False, same_input=False, first_other=1), "other input"),
+        ("workers=2", claim(bitwise_equal=False, same_input=False, first_other=21), "other order"),
         ("fused", {"bitwise_equal": False, "whole": {"relative": 0.01}, "same_input": False}, "compared"),
     ],
 )

@@ -5,12 +5,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slowstep.frameworks._known import all_words
+from slowstep.prove import claims_check
 from slowstep.prove.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, NumericsCheck
 from slowstep.prove.sandbox.sandbox import Sandbox
 from slowstep.prove.seen_losses import NEVER, why_never
+from slowstep.prove.stats.losses import UpdateLosses
+from slowstep.prove.whole_run import Ran, RunRequest
 from slowstep.record.launching.command import Command
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
@@ -121,3 +125,61 @@ def test_losses_may_be_seen_where(tmp_path, facts):
     recorded(tmp_path, *facts)
 
     assert why_never(tmp_path) is None
+
+
+def workers(**more: Any) -> dict[str, Any]:
+    return row("workers=2", ("demand", "order"), **more)
+
+
+@pytest.mark.parametrize(
+    ("of", "place"),
+    [
+        (workers(), None),
+        (workers(verdict="refuted"), 7),
+        (row("constant-batch", ("order",)), 7),
+        (row("batch-size=8", ("demand", "numerics", "order")), 7),
+    ],
+)
+def test_only_a_proved_lever_that_changes_how_batches_come_is_held_to_its_claim(tmp_path, of, place):
+    check = NumericsCheck(COMMAND, os.environ, tmp_path, lambda _: pytest.fail("no run is to be made"), budget_s=1000, say=lambda _: None)
+
+    assert check(report(of), place) == Checked(by_lever={})
+
+
+def test_where_the_budget_has_no_room_it_is_said_that_a_claim_was_not_compared(tmp_path):
+    check = NumericsCheck(COMMAND, os.environ, tmp_path, lambda _: pytest.fail("no run is to be made"), budget_s=15, say=lambda _: None)
+
+    found = check(report(workers()), 7).by_lever["workers=2"]
+
+    assert found.keys() == {"says"}
+    assert f"3 runs of {STEPS} steps, 39.0 s; --budget 20s has room for it" in found["says"]
+
+
+def test_runs_of_a_claim_build_the_loader_with_the_lever_and_have_one_seed(tmp_path, monkeypatch):
+    losses = UpdateLosses(loss=np.ones(STEPS), passes=np.ones(STEPS, np.int64), inputs=np.arange(1, STEPS + 1))
+    asked: list[RunRequest] = []
+
+    def run_once(make: Any, request: RunRequest, limits: Any) -> Ran:
+        asked.append(request)
+        state: Any = "not applicable" if request.levers and request.levers[0].value == "4" else "done"
+        return Ran(asked=request, state=state, seconds=1.0, losses=losses)
+
+    monkeypatch.setattr(claims_check, "run_once", run_once)
+    check = NumericsCheck(COMMAND, os.environ, tmp_path, lambda _: pytest.fail("no sandbox"), budget_s=60, say=lambda _: None)
+
+    found = check(report(workers(), row("workers=4", ("order",))), 7).by_lever
+
+    assert [(len(each.levers), each.loader, each.seed_offset, each.losses) for each in asked] == [
+        (0, None, 0, True), (0, None, 0, True), (1, 7, 0, True), (1, 7, 0, True),
+    ]  # fmt: skip
+    assert (found["workers=2"]["bitwise_equal"], found["workers=2"]["same_input"]) == (True, True)
+    assert found["workers=4"] == {"says": "input and losses could not be compared: not applicable"}
+
+
+def test_ctrl_c_leaves_out_claims_too(tmp_path):
+    def opened(place: Path) -> Sandbox:
+        raise KeyboardInterrupt
+
+    check = NumericsCheck(COMMAND, os.environ, tmp_path, opened, budget_s=60, say=lambda _: None)
+
+    assert check(report(workers()), 7) == Checked(by_lever={"workers=2": {"says": "losses not compared: interrupted"}}, interrupted=True)

@@ -62,7 +62,7 @@ def drawn(report: dict[str, Any]) -> str:
 
 
 COMPARED = {"says": "mean loss over 40 steps", "bitwise_equal": False, "whole": {"relative": 0.0, "spread": None}}
-CLAIMED = {"says": "from step 3 on", "same_input": False, "repeats": True, "bitwise_equal": False}
+CLAIMED = {"says": "from step 3 on", "same_input": False, "repeats": True, "bitwise_equal": False, "first_other": 3}
 
 
 @pytest.mark.parametrize(

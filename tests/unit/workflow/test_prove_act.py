@@ -204,10 +204,11 @@ def test_ctrl_c_before_it_trains_gets_no_advice_on_trainings_that_are_not_seen(t
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_recording(tmp_path, interrupted):
     folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
-    staged, seen = StagedTraining(folder, Stage(gains={2: 1.6})), []
+    staged, seen = StagedTraining(folder, Stage(gains={2: 1.6}, made=({"kind": "made", "calls": [], "loader_place": 7},))), []
 
-    def check(report: dict[str, Any]) -> Checked:
+    def check(report: dict[str, Any], place: int | None) -> Checked:
         assert staged.ends
+        assert place == 7
         seen.append([row["lever"] for row in report["experiments"]])
         return Checked(by_lever={STUB: {"says": "the losses are equal to the last bit"}}, interrupted=interrupted)
 
@@ -237,7 +238,7 @@ def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp
     wanted = asked(seed=9)
     ended = ProveAct(
         staged, wanted, levers=LEVERS, place=OVERLAY, say=lambda line: None, phase=lambda *_: None, rerun=rerun,
-        check=lambda report: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else Checked(by_lever={}),
+        check=lambda report, place: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else Checked(by_lever={}),
         clock=staged.clock, sleep=staged.sleep,
     ).run()  # fmt: skip
 

@@ -37,6 +37,10 @@ def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone
     assert said == (
         [] if named is None else [f"Then compares the losses with and without {named}, where it may gain (each for 1.2 min at most)"]
     )
+    claims = [line for line in lines if line.startswith("Then compares input and losses")]
+    assert len(claims) == (everything or not levers or "workers=2" in levers)
+    # All of it is said before anything begins: how long at most, and for which precision.
+    assert ("6.7 min at the latest" in lines[2], "known to 5 %" in lines[2]) == (True, True)
     assert lines[-1] == "the network is not held back"
 
 
