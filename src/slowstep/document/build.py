@@ -43,6 +43,8 @@ def build(
     }
     if sections.pipeline is not None:
         report["pipeline"] = sections.pipeline
+    if sections.loader_settings is not None:
+        report["loader_settings"] = list(sections.loader_settings)
     if bench is not None:
         report["bench"] = bench
     return report

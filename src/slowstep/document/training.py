@@ -14,6 +14,7 @@ from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import gain_without, speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger import ledger_section, unseen_ledger
+from slowstep.document.loader_settings import loader_settings
 from slowstep.document.pipeline import FEW_BATCHES, FEW_READINGS, PipelineRow, StageOfPipelineRow
 from slowstep.document.rows import health_row
 from slowstep.document.run_rows import Run
@@ -35,6 +36,7 @@ def sections_of_training(run: Run, m: Measurements, diagnosis: Diagnosis, health
         health=tuple(map(health_row, health)),
         overhead=attempt.otherwise(UNKNOWN_OVERHEAD, overhead_section, m),
         pipeline=attempt.otherwise(None, pipeline_section, m),
+        loader_settings=attempt.otherwise(None, loader_settings, m, diagnosis),
     )
 
 

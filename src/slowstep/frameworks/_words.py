@@ -71,7 +71,8 @@ class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
 
     `owner` is where what is called can be imported from. `value` is what makes the change where there is one choice; else whoever asks
-    gives it. `{kind}` is the class that the script chose. Of what is given in numbers `none` is the value where there is none of it. What
+    gives it. `{kind}` is the class that the script chose. `default` is what it is where a script says nothing, an ellipsis where that
+    is not known. Of what is given in numbers `none` is the value where there is none of it. What
     it asks for `forks` processes where the script does not say otherwise.
     """
 
@@ -81,6 +82,7 @@ class Argument:
     value: object = None
     none: int = 0
     forks: bool = False
+    default: object = ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,7 @@ from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.in_turn_line import in_turn_line
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
 from slowstep.report.left_out import LeftOut
+from slowstep.report.loader_settings_lines import draw_loader_settings
 from slowstep.report.outcome_line import outcome_line
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.pipeline_table import draw_pipeline
@@ -89,6 +90,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     said = document["verdict"]["summary"]
     draw_part(canvas, draw_findings, document["findings"], left_out, said=said, provisional=provisional)
     draw_part(canvas, draw_pipeline, document, left_out)
+    draw_part(canvas, draw_loader_settings, document, left_out)
     draw_part(canvas, draw_ranks, document["run"])
     draw_part(canvas, draw_experiments, document)
     canvas.blank()

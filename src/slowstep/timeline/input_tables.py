@@ -25,6 +25,9 @@ INPUT_TABLES: tuple[Table, ...] = (
             column("collate_line", pl.Int64, "first line of the collate function", nullable=True),
             column("collate_is_default", pl.Boolean, "the framework's own collate function", nullable=True),
             column("persistent", pl.Boolean, "its workers outlive it", nullable=True),
+            column(
+                "pin_memory", pl.Boolean, "its batches are made in pinned memory, where there is a device to copy them to", nullable=True
+            ),
             column("start_method", pl.String, "how its workers were started: fork, forkserver or spawn", nullable=True),
             column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
             column("batches", pl.Int64, "batches of one pass, where its own sampler counts them", nullable=True),

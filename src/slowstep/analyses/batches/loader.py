@@ -53,6 +53,8 @@ class Loader:
     changed: tuple[str, ...] | None = None  # of its data set, by the script between passes
     generator: str | None = None  # by which a data set with indices holds a generator of random numbers, a copy in each worker
     drop_last: bool | None = None
+    persistent: bool | None = None  # its workers outlive an epoch
+    pin_memory: bool | None = None  # where there is a device
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -93,6 +95,8 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         changed=_changed(read, most),
         generator=row["generator"],
         drop_last=row["drop_last"],
+        persistent=row["persistent"],
+        pin_memory=row["pin_memory"],
     )
 
 

@@ -57,6 +57,7 @@ _ITERATOR_KEYS = {
     "collate_line": "collate_line",
     "collate_is_default": "is_default_collate",
     "persistent": "persistent",
+    "pin_memory": "pin_memory",
     "start_method": "context",
     "dataset_length": "dataset_length",
     "batches": "batches",

@@ -8,8 +8,9 @@ from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 from slowstep.parts import PartKind
 
 
-def _of_loader(name: str, value: object = None, *, forks: bool = False) -> Argument:
-    return Argument(call="DataLoader(..., {arguments})", owner="torch.utils.data:DataLoader", name=name, value=value, forks=forks)
+def _of_loader(name: str, value: object = None, *, forks: bool = False, default: object = ...) -> Argument:
+    owner = "torch.utils.data:DataLoader"
+    return Argument(call="DataLoader(..., {arguments})", owner=owner, name=name, value=value, forks=forks, default=default)
 
 
 _PACKAGE = r"[/\\](site|dist)-packages[/\\]torch[/\\]"
@@ -88,14 +89,14 @@ WORDS = Words(
     saver="torch.save",
     left_out=frozenset({"torch.save", "safetensors.torch.save_file"}),
     arguments={
-        Remedy.WORKERS: _of_loader("num_workers", forks=True),
-        Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),
-        Remedy.PREFETCH: _of_loader("prefetch_factor"),
+        Remedy.WORKERS: _of_loader("num_workers", forks=True, default=0),
+        Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers", default=False),
+        Remedy.PREFETCH: _of_loader("prefetch_factor", default=2),
         Remedy.DIVIDE_STREAM: "have {stream}.__iter__ give the part of the worker that it is in (torch.utils.data.get_worker_info())",
         Remedy.ANY_ORDER: _of_loader("in_order", False),
-        Remedy.PIN_MEMORY: _of_loader("pin_memory"),
+        Remedy.PIN_MEMORY: _of_loader("pin_memory", default=False),
         Remedy.COPY_AHEAD: ".to(device, non_blocking=True)",
-        Remedy.BATCH_SIZE: _of_loader("batch_size"),
+        Remedy.BATCH_SIZE: _of_loader("batch_size", default=1),
         Remedy.WHOLE_BATCHES: "DataLoader(..., sampler=BatchSampler(...), batch_size=None)",
         Remedy.PAD_TO_LONGEST: "pad in collate_fn, up to the batch's longest sequence (torch.nn.utils.rnn.pad_sequence)",
         Remedy.BUCKET: "a batch_sampler that puts sequences of like length into one batch, and padding up to its longest",

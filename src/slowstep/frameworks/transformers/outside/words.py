@@ -9,8 +9,9 @@ from slowstep.frameworks._words import Argument, Code, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
-def _of_arguments(name: str, value: object = None) -> Argument:
-    return Argument(call="TrainingArguments({arguments})", owner="transformers:TrainingArguments", name=name, value=value)
+def _of_arguments(name: str, value: object = None, *, default: object = ...) -> Argument:
+    owner = "transformers:TrainingArguments"
+    return Argument(call="TrainingArguments({arguments})", owner=owner, name=name, value=value, default=default)
 
 
 WORDS = Words(
@@ -27,12 +28,12 @@ WORDS = Words(
     rests_on=TORCH,
     lacks=frozenset({Remedy.ANY_ORDER}),
     arguments={
-        Remedy.WORKERS: _of_arguments("dataloader_num_workers"),
-        Remedy.PERSISTENT_WORKERS: _of_arguments("dataloader_persistent_workers"),
-        Remedy.PREFETCH: _of_arguments("dataloader_prefetch_factor"),
-        Remedy.PIN_MEMORY: _of_arguments("dataloader_pin_memory"),
+        Remedy.WORKERS: _of_arguments("dataloader_num_workers", default=0),
+        Remedy.PERSISTENT_WORKERS: _of_arguments("dataloader_persistent_workers", default=False),
+        Remedy.PREFETCH: _of_arguments("dataloader_prefetch_factor", default=2),
+        Remedy.PIN_MEMORY: _of_arguments("dataloader_pin_memory", default=True),
         Remedy.COPY_AHEAD: _of_arguments("accelerator_config", {"non_blocking": True}),
-        Remedy.BATCH_SIZE: _of_arguments("per_device_train_batch_size"),
+        Remedy.BATCH_SIZE: _of_arguments("per_device_train_batch_size", default=8),
         Remedy.PAD_TO_LONGEST: "tokenize without padding='max_length', and pad by DataCollatorWithPadding(tokenizer), "
         "or the collator of the task: up to the batch's longest sequence",
         Remedy.BUCKET: "TrainingArguments(train_sampling_strategy='group_by_length'), of transformers 4 group_by_length=True, with a "
