@@ -85,6 +85,19 @@ def test_updates_are_fused_in_its_blocks_and_in_no_others(server: Server, tmp_pa
     assert ran.trainer.faults == {}
 
 
+def test_counts_of_updates_are_of_the_type_that_a_fused_update_reads_and_then_of_their_own(server: Server, tmp_path: Path) -> None:
+    wide = "torch.set_default_dtype(torch.float64) or torch.optim.Adam(model.double().parameters(), lr=1e-2)"
+    tells = SCRIPT.replace("print(*(", "print({{str(state['step'].dtype) for state in optimizer.state.values()}}, *(")
+    text = tells.format(optimizer=wide, update="optimizer.step()", like="Adam")
+
+    ran = run_planned(server, tmp_path, text, "fused", blocks=BLOCKS, steps=2)
+
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert set(lines[1:24]) == {"{'torch.float32'} True", "{'torch.float64'} None"}
+    assert lines[26] == "counts {(24.0, torch.float64, 'cpu')}"
+
+
 MEANWHILE = """optimizer.step()
         if number == 5:
             optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))]})

@@ -375,6 +375,16 @@ def test_a_lever_that_could_not_be_had_says_why(tmp_path, state, command):
     assert report["run"]["next_command"] == f"slowstep {command} train.py"
 
 
+def test_of_a_lever_that_no_finding_names_the_column_has_what_it_gained_until_it_was_given_up(tmp_path):
+    other = choice("logging-off")
+    note = {"arm": 2, "name": other.name, "state": "failed", "reason": "no memory"}
+    row = row_of(report := reported(tmp_path / "r", (other,), {2: 1.5}, notes=(note,), given_up_after={2: 6}), other.name)
+
+    assert row["predicted"] is None
+    shown = format_ratio_interval(row["gain"]["value"], row["gain"]["low"], row["gain"]["high"])
+    assert f"logging-off {shown} failed no memory | measured until then, in 6 rounds" in drawn(report)
+
+
 @pytest.mark.parametrize(("state", "reason"), [("failed", "RuntimeError: no memory"), ("not applicable", "it raised an error")])
 @pytest.mark.parametrize("rounds", [12, 6])
 def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_no_verdict(tmp_path, state, reason, rounds):
