@@ -136,6 +136,27 @@ STEP_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="graph_unused",
+        row="One row per backward pass, of a few, that made gradients of parameters which no optimizer holds, and where that changed.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("state", pl.String, "kept: nobody writes to these gradients; touched: somebody does, or to the parameters; none by now"),
+            column("looks", pl.Int64, "passes that were looked at so far"),
+            column("found", pl.Int64, "of them those that made some"),
+            column("parameters", pl.Int64, "how many parameters; where some are kept, these", nullable=True),
+            column("elements", pl.Int64, "their elements", nullable=True),
+            column("rounds", pl.Int64, "how often they were compared with what they were, and once more", nullable=True),
+            column("name", pl.String, "the module that has most of them, as the script calls it", nullable=True),
+            column("nodes", pl.Int64, "nodes of the pass; null where these and the following were not looked at", nullable=True),
+            column("alone", pl.Int64, "of them those that lead to such parameters only", nullable=True),
+            column("halves", pl.Int64, "those that multiply for one gradient that is of use and one that is not", nullable=True),
+            column("passing", pl.Int64, "of these those whose gradient of no use is a parameter's: the other goes on", nullable=True),
+            column("alone_ns", pl.Int64, "how long the pass was at those; null where they were not timed", nullable=True),
+            column("halves_ns", pl.Int64, "and at the halves", nullable=True),
+        ),
+    ),
+    Table(
         name="graph_shapes",
         row="One row per shape of what the operations below a loss gave, of the commonest shapes of a few passes.",
         columns=(

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from slowstep.frameworks.torch.inside._autograd import embedding_tables  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd import node_timer  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_size import nodes_until  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
@@ -99,7 +99,7 @@ def test_hooks_on_saved_tensors_are_not_called_and_leave_what_a_bag_takes_unknow
 
 def test_gradients_are_those_of_a_pass_that_nobody_looked_at_and_nothing_stays_on_the_graph(monkeypatch) -> None:
     table, asked = torch.nn.Embedding(100, 8), []
-    monkeypatch.setattr(embedding_tables, "cpu_ns", lambda: asked.append(1) or len(asked))
+    monkeypatch.setattr(node_timer, "cpu_ns", lambda: asked.append(1) or len(asked))
     watched = Watched(table.weight)
     loss = table(IDS).pow(2).sum()
     loss.backward(retain_graph=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from slowstep.sources._recording.graph_work_fit import graph_products_fit, graph_work_fits
+from slowstep.sources._recording.graph_work_fit import UNUSED_COUNTS, graph_products_fit, graph_work_fits, unused_fits
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
@@ -203,6 +203,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "work": {"at_ns": int, "unknown": list[str], "parts": list, "weights": list}
     | dict.fromkeys(("elements", "dear", "scattered", "products", "whole"), int),
     "products": {"at_ns": int, "rows": list},
+    "unused": {"at_ns": int, "state": str, "looks": int, "found": int},
     "cells": {"cells": dict[str, int]},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
     "pipeline": {"id": int, "stages": list},
@@ -261,6 +262,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     | {"by_hand": bool, "framework": str, "tallest": list[int]},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
+    "unused": {"name": str} | dict.fromkeys(UNUSED_COUNTS, int),
     "tables": {"looks": int},
     "operations": dict.fromkeys(_COUNTED, int),
     "dispatched": {"delay_ns": int},
@@ -308,6 +310,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "retrace": retrace_fits,
     "work": graph_work_fits,
     "products": graph_products_fit,
+    "unused": unused_fits,
     "loops": _loops_fit,
     "loops_around": _loops_fit,
     "tables": _tables_fit,

@@ -10,6 +10,7 @@ _COUNTS = ("elements", "dear", "scattered", "products", "whole")
 _LISTS = ("parts", "weights")
 # Of a row of products behind its kind and its shape: how many there are, products, elements and times. Newer ones have a kernel's lengths.
 _NUMBERS = 7
+UNUSED_COUNTS = ("parameters", "elements", "rounds", "nodes", "alone", "halves", "passing", "alone_ns", "halves_ns")
 
 
 def graph_work_fits(note: dict[str, Any]) -> bool:
@@ -22,6 +23,11 @@ def graph_work_fits(note: dict[str, Any]) -> bool:
 def graph_products_fit(note: dict[str, Any]) -> bool:
     """Whether each row is of something that is there, and has all its numbers."""
     return all(map(_is_product, note["rows"]))
+
+
+def unused_fits(note: dict[str, Any]) -> bool:
+    """Whether nothing is counted less than never, and no more is found than was looked at."""
+    return 0 <= note["found"] <= note["looks"] and all((note.get(name) or 0) >= 0 for name in UNUSED_COUNTS)
 
 
 def _is_product(row: Any) -> bool:

@@ -29,6 +29,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "threads": _threads(process, notes),
         "graph_work": _graph_work(process, notes),
         "graph_products": _graph_products(process, notes),
+        "graph_unused": _graph_unused(process, notes),
         "stored_reads": _stored_reads(process, notes),
         "retraces": _retraces(process, notes),
         **_padding(process, notes),
@@ -209,6 +210,12 @@ def _graph_products(process: int, notes: NoteLines) -> pl.DataFrame:
         for row in note["rows"]
     ]
     return TABLE["graph_products"].of(rows)
+
+
+def _graph_unused(process: int, notes: NoteLines) -> pl.DataFrame:
+    """One row a note; `process` is the index of the process in `processes`."""
+    columns = [name for name in TABLE["graph_unused"].schema if name not in ("process", "time_ns")]
+    return TABLE["graph_unused"].of([(process, note["at_ns"], *(note.get(name) for name in columns)) for note in notes.of("unused")])
 
 
 def _stored_reads(process: int, notes: NoteLines) -> pl.DataFrame:

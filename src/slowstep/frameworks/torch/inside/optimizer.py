@@ -1,4 +1,6 @@
-"""Calls of optimizers: torch's global step hooks, updates that GradScaler leaves out, and events of the device behind updates."""
+"""Calls of optimizers: torch's global step hooks, updates that GradScaler leaves out, what optimizers are given, and events of the device
+behind updates.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
+from slowstep.frameworks.torch.inside._autograd.known_optimizers import KnownOptimizers
 from slowstep.frameworks.torch.inside._capture import torch_capture
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.hook import Hook
@@ -34,6 +37,8 @@ def install(recorder: Recorder) -> Undo:
     recorder.optimizer_undos += [handle.remove for handle in handles]
     recorder.by_hand.append(updates.build_by_hand(before, after))
     undos: list[Undo] = [] if profiler is None else [profiler.unwatch]
+    if hasattr(module.Optimizer, "add_param_group"):
+        undos.append(replace(module.Optimizer, "add_param_group", _told_of_group(recorder, module.Optimizer.add_param_group)))
     scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
     if hasattr(scaler, "_maybe_opt_step"):
         undos.append(replace(scaler, "_maybe_opt_step", _scaled_step(recorder, updates, scaler._maybe_opt_step)))
@@ -61,6 +66,25 @@ def _scaled_step(recorder: Recorder, updates: Updates, original: Any) -> Any:
         return result
 
     return _maybe_opt_step
+
+
+def _told_of_group(recorder: Recorder, original: Any) -> Any:
+    """What gives an optimizer its parameters, when it is built and afterwards."""
+    fault, known = recorder.fault, recorder.shared(KnownOptimizers)
+
+    @functools.wraps(original)
+    def add_param_group(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            known.given(self)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+
+    return add_param_group
 
 
 def install_events(recorder: Recorder) -> Undo:

@@ -12,6 +12,7 @@ from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLoo
 from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks
 from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes, most_uses
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, graph_size, nodes_below
+from slowstep.frameworks.torch.inside._autograd.unused_looks import UnusedLooks
 from slowstep.frameworks.torch.inside._loader.padding_looks import PaddingLooks
 from slowstep.record.recorder import now
 from slowstep.record.steps.by_hand import ByHand
@@ -38,7 +39,7 @@ class Backwards:
     __slots__ = ("_by_hand", "_looks", "_open", "_padding", "_recorder", "_seen", "_tensors_device", "on")
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self._looks = recorder, GraphLooks(recorder, TableLooks(recorder))
+        self._recorder, self._looks = recorder, GraphLooks(recorder, TableLooks(recorder), UnusedLooks(recorder))
         self.forget()
         recorder.forgetters.append(self.forget)
         self._padding = recorder.shared(PaddingLooks)

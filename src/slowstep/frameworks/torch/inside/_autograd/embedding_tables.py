@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
-import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
+from slowstep.frameworks.torch.inside._autograd.node_timer import NodeTimer
 from slowstep.record.steps.held_parameters import ParameterHolders
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ _COMPILED: Final = "CompiledFunction"
 # More tables than a recommender has; and so many passes are told of.
 _MOST_TABLES: Final = 200
 _MOST_LOOKS: Final = 4096
-# Without what it waits for a core, or for the GIL.
-cpu_ns = time.thread_time_ns
 
 
 class _Table:
@@ -78,7 +75,7 @@ class _Table:
 class _Pass(NamedTuple):
     """What the pass that is looked at takes: the nodes of each table, and who has to be taken away afterwards."""
 
-    timers: list[tuple[_Table, _Timer]]
+    timers: list[tuple[_Table, NodeTimer]]
     handles: list[Any]
 
 
@@ -112,7 +109,7 @@ class TableLooks:
     def _begun(self, nodes: set[Any]) -> _Pass:
         dense_anyway = _leaves_of_others(nodes)
         holders = self._recorder.shared(ParameterHolders)
-        is_timed, timers = not has_compiled(), list[tuple[_Table, _Timer]]()
+        is_timed, timers = not has_compiled(), list[tuple[_Table, NodeTimer]]()
         handles: list[Any] = []
         for weight, lookups in _lookups(nodes):
             table = self._table(weight)
@@ -121,7 +118,7 @@ class TableLooks:
             table.optimizer = holders.of(weight) or None
             table.taken_by(lookups, is_dense_anyway=id(weight) in dense_anyway)
             if is_timed and weight.device.type == "cpu" and not table.is_sparse:
-                timer = _Timer()
+                timer = NodeTimer()
                 timers.append((table, timer))
                 handles += [handle for node in lookups for handle in timer.watch(node)]
         return _Pass(timers, handles)
@@ -147,36 +144,6 @@ class TableLooks:
         if self._looks & (self._looks - 1) == 0:
             tables = [table.described() for table in self._tables.values()]
             self._recorder.note({"kind": "tables", "looks": self._looks, "tables": tables})
-
-
-class _Timer:
-    """CPU time of the thread in the nodes of one table, in one pass."""
-
-    __slots__ = ("_began", "_calls", "_expected", "ns")
-
-    def __init__(self) -> None:
-        self._began: tuple[int, int] = (0, 0)
-        self._calls = self._expected = self.ns = 0
-
-    @property
-    def is_known(self) -> bool:
-        """Whether all of its nodes were gone through, each by one thread."""
-        return 0 < self._calls == self._expected
-
-    def watch(self, node: Any) -> tuple[Any, Any]:
-        """Hook on to a node; both handles are to be removed when the pass is over."""
-        self._expected += 1
-        return node.register_prehook(self._before), node.register_hook(self._after)
-
-    def _before(self, _: Any) -> None:
-        self._began = (threading.get_ident(), cpu_ns())
-
-    def _after(self, _: Any, __: Any) -> None:
-        at_ns = cpu_ns()
-        thread, began_ns = self._began
-        if thread == threading.get_ident():
-            self._calls += 1
-            self.ns += at_ns - began_ns
 
 
 def _lookups(nodes: set[Any]) -> list[tuple[Any, list[Any]]]:

@@ -12,6 +12,7 @@ from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeat
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, is_of_leaves_alone, nodes_until
 from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work
 from slowstep.frameworks.torch.inside._autograd.product_looks import ProductLooks
+from slowstep.frameworks.torch.inside._autograd.unused_looks import UnusedLooks
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
 
@@ -49,18 +50,20 @@ class GraphLooks:
         "_owed_ns",
         "_products",
         "_recorder",
+        "_round",
         "_sizes",
         "_spent_ns",
         "_tables",
+        "_unused",
     )
 
-    def __init__(self, recorder: Recorder, tables: TableLooks | None = None) -> None:
-        self._recorder, self._tables, self._products = recorder, tables, ProductLooks(recorder)
+    def __init__(self, recorder: Recorder, tables: TableLooks | None = None, unused: UnusedLooks | None = None) -> None:
+        self._recorder, self._tables, self._unused, self._products = recorder, tables, unused, ProductLooks(recorder)
         self.forget()
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
-        self._left = self._spent_ns = self._owed_ns = self._began_ns = self._looks = 0
+        self._left = self._spent_ns = self._owed_ns = self._began_ns = self._looks = self._round = 0
         self._noted = (1, 2)
         self._sizes: list[tuple[int, int, int]] = []
         # The number of the first node after the first look of the last round, and of the round before.
@@ -69,6 +72,8 @@ class GraphLooks:
         self._products.forget()
         if self._tables is not None:
             self._tables.forget()
+        if self._unused is not None:
+            self._unused.forget()
 
     @property
     def are_wanted(self) -> bool:
@@ -81,9 +86,11 @@ class GraphLooks:
             return True
         at_ns = now()
         self._began_ns = self._began_ns or at_ns
-        if not self._bears(self._owed_ns, at_ns):
+        owed_ns = max(self._owed_ns, 0 if self._unused is None else self._unused.owed_ns)
+        if not self._bears(owed_ns, at_ns):
             return False
         self._owed_ns = 0
+        self._round += 1
         self._border, self._first = self._first, None
         self._left = PASSES
         return True
@@ -104,13 +111,20 @@ class GraphLooks:
             self._note_work(nodes if is_measured else set(), (len(nodes), max(elements, 0), max(values, 0)), began_ns)
             if is_whole and self._tables is not None:
                 self._tables.look(nodes)
+            if is_whole and self._unused is not None:
+                self._unused.look(nodes, began_ns, self._round, self._bearable_ns(began_ns))
         self._spend(cpu_ns() - began_cpu_ns)
         if not self._bears(0, began_ns):
-            self._left = 0
+            # What only the next pass tells is worth one look more.
+            self._left = min(self._left, int(self._unused is not None and self._unused.are_to_follow))
 
     def _bears(self, cost_ns: int, at_ns: int) -> bool:
         """Whether there was time enough for what looks have cost, and this."""
-        return (self._spent_ns + cost_ns) * _ELAPSED_PER_COST <= at_ns - self._began_ns
+        return cost_ns <= self._bearable_ns(at_ns)
+
+    def _bearable_ns(self, at_ns: int) -> int:
+        """What a look may cost: less than nothing where those before have cost more."""
+        return (at_ns - self._began_ns) // _ELAPSED_PER_COST - self._spent_ns
 
     def _note_work(self, nodes: set[Any], size: tuple[int, int, int], at_ns: int) -> None:
         """No nodes: too many of them."""
@@ -139,6 +153,10 @@ class GraphLooks:
             began_cpu_ns = cpu_ns()
             self._tables.ended()
             self._spend(cpu_ns() - began_cpu_ns)
+        if self._unused is not None and self._unused.is_open:
+            began_cpu_ns = cpu_ns()
+            hooks_ns = self._unused.ended()
+            self._spend(cpu_ns() - began_cpu_ns + hooks_ns)
 
     def _spend(self, ns: int) -> None:
         self._spent_ns += ns
