@@ -115,6 +115,9 @@ STEP_TABLES: tuple[Table, ...] = (
                 "of parameters used several times by operations of one kind how often, and the "
                 "first length of what each gives; 0 is not known",
             ),
+            column("multiplying", pl.Int64, "operations that multiply on the processor; null in recordings of before", nullable=True),
+            column("float16", pl.Int64, "of them those that give float16", nullable=True),
+            column("bfloat16", pl.Int64, "of them those that give bfloat16", nullable=True),
         ),
     ),
     Table(

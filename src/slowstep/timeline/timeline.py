@@ -105,6 +105,7 @@ class ProcessFacts:
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
     physical_cores: int | None = None  # of those allowed: hardware threads of one core share what computes
+    cpu_flags: frozenset[str] | None = None  # what of arithmetic in 16 bits its processor has, as Linux calls it
     once_cpu_ns: int | None = None  # of the sampler's, what was spent once: on code that it met for the first time, on calibration
     sampling: tuple[tuple[int, int], ...] = ()  # when the sampler's cost was read, and what it was by then without what was spent once (ns)
     memory_available_bytes: int | None = None  # when recording began

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from slowstep.frameworks.torch.inside._autograd import product_looks  # noqa: E402
-from slowstep.frameworks.torch.inside._autograd.graph_products import NodeProducts, find_products  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_products import NodeProducts, find_products, multiplied_types  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.product_looks import ProductLooks  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
@@ -177,3 +177,12 @@ def test_of_more_operations_than_can_each_hold_much_nothing_is_noted(monkeypatch
     net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
 
     assert find_products(_nodes(net(torch.ones(2, 4)).sum())) is None
+
+
+def test_of_16_bits_are_those_that_multiply_under_autocast():
+    net, x = nn.Sequential(nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 4)), torch.ones(5, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = multiplied_types(_nodes(net(x).float().sum()))
+
+    assert narrow == {"multiplying": 2, "float16": 0, "bfloat16": 2}
+    assert multiplied_types(_nodes(net(x).sum())) == {"multiplying": 2, "float16": 0, "bfloat16": 0}

@@ -14,6 +14,11 @@ from slowstep.record.system.kernel_files import read_size, read_text
 from slowstep.record.system.redact import known_variables, redact_command
 from slowstep.record.writing.format import FORMAT_VERSION
 
+# What a processor computes with in 16 bits by itself, as Linux calls it: of x86, and of ARM.
+NARROW_ARITHMETIC = frozenset(("avx512_bf16", "amx_bf16", "avx512_fp16", "amx_fp16", "bf16", "fphp", "asimdhp"))
+# The kernel writes a block for each core, of which one has some two thousand characters.
+_FIRST_CORE = 8192
+
 
 def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[str, Any]:
     """The first line of a process's notes."""
@@ -37,6 +42,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "cores_allowed": cores_allowed(),
         # One file a core is read for it, and nobody asks it of the many workers that a loader starts.
         "physical_cores": None if role.get("role") == "worker" else physical_cores(),
+        "cpu_flags": None if role.get("role") == "worker" else cpu_flags(),
         "cpu_quota": cpu_quota(),
         "memory_available_bytes": memory_available_bytes(),
         "level": level,
@@ -85,6 +91,17 @@ def physical_cores() -> int | None:
         return None
     siblings = {_first_line(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in os.sched_getaffinity(0)}
     return None if None in siblings else len(siblings)
+
+
+def cpu_flags(path: str = "/proc/cpuinfo") -> list[str] | None:
+    """What of the arithmetic in 16 bits its first core has; None where the system does not say."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read(_FIRST_CORE).splitlines()
+    except OSError:
+        return None
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), None)
+    return None if flags is None else sorted(NARROW_ARITHMETIC.intersection(flags))
 
 
 def cpu_quota() -> float | None:

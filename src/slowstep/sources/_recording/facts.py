@@ -30,6 +30,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         framework_of=_framework_of(notes),
         cores_allowed=process.get("cores_allowed"),
         physical_cores=process.get("physical_cores"),
+        cpu_flags=None if process.get("cpu_flags") is None else frozenset(process["cpu_flags"]),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),
         training_frames={int(note.get("optimizer", 0)): frame for note in notes.of("training_frame") if (frame := _frame(note))},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from slowstep.sources._recording.graph_work_fit import UNUSED_COUNTS, graph_products_fit, graph_work_fits, unused_fits
+from slowstep.sources._recording.graph_work_fit import TYPE_COUNTS, UNUSED_COUNTS, graph_products_fit, graph_work_fits, unused_fits
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
@@ -215,7 +215,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
 _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
-    | {"memory_available_bytes": int, "import_path": list[str], "physical_cores": int},
+    | {"memory_available_bytes": int, "import_path": list[str], "physical_cores": int, "cpu_flags": list[str]},
     "iterator": {"num_workers": int, "prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"snapshot_every": int, "changed": list[str], "generator": str, "drop_last": bool}
     | {"persistent": bool, "pin_memory": bool, "marked": bool, "divides": bool, "draws": bool, "context": str}
@@ -262,6 +262,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     | {"by_hand": bool, "framework": str, "tallest": list[int]},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
+    "work": dict.fromkeys(TYPE_COUNTS, int),
     "unused": {"name": str} | dict.fromkeys(UNUSED_COUNTS, int),
     "tables": {"looks": int},
     "operations": dict.fromkeys(_COUNTED, int),

@@ -7,6 +7,8 @@ from typing import Any
 from slowstep.sources._recording.note_types import is_of
 
 _COUNTS = ("elements", "dear", "scattered", "products", "whole")
+# Newer notes have how many operations multiply, and of which 16-bit types.
+TYPE_COUNTS = ("multiplying", "float16", "bfloat16")
 _LISTS = ("parts", "weights")
 # Of a row of products behind its kind and its shape: how many there are, products, elements and times. Newer ones have a kernel's lengths.
 _NUMBERS = 7
@@ -15,9 +17,8 @@ UNUSED_COUNTS = ("parameters", "elements", "rounds", "nodes", "alone", "halves",
 
 def graph_work_fits(note: dict[str, Any]) -> bool:
     """Whether nothing is counted less than never, and each repetition is of lengths."""
-    return all(note[name] >= 0 for name in _COUNTS) and all(
-        _are_lengths(row) and (name != "weights" or len(row) == 2) for name in _LISTS for row in note[name]
-    )
+    are_counted = all(note[name] >= 0 for name in _COUNTS) and all((note.get(name) or 0) >= 0 for name in TYPE_COUNTS)
+    return are_counted and all(_are_lengths(row) and (name != "weights" or len(row) == 2) for name in _LISTS for row in note[name])
 
 
 def graph_products_fit(note: dict[str, Any]) -> bool:

@@ -199,7 +199,7 @@ def _threads(process: int, notes: NoteLines) -> pl.DataFrame:
 def _graph_work(process: int, notes: NoteLines) -> pl.DataFrame:
     """One row a note; `process` is the index of the process in `processes`."""
     columns = [name for name in TABLE["graph_work"].schema if name not in ("process", "time_ns")]
-    return TABLE["graph_work"].of([(process, note["at_ns"], *(note[name] for name in columns)) for note in notes.of("work")])
+    return TABLE["graph_work"].of([(process, note["at_ns"], *(note.get(name) for name in columns)) for note in notes.of("work")])
 
 
 def _graph_products(process: int, notes: NoteLines) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
+from slowstep.frameworks.torch.inside._autograd.graph_products import multiplied_types
 from slowstep.frameworks.torch.inside._autograd.graph_repeats import find_repeats
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, is_of_leaves_alone, nodes_until
 from slowstep.frameworks.torch.inside._autograd.graph_work import GraphWork, graph_work
@@ -139,7 +140,7 @@ class GraphLooks:
         self._noted = (following, due + following) if is_due else self._noted
         self._sizes += [size] if is_new else []
         work = graph_work(nodes) if nodes else GraphWork(0, 0, 0, 0, (UNMEASURED,))
-        self._recorder.note({"kind": "work", "at_ns": at_ns, **work._asdict(), **find_repeats(nodes)._asdict()})
+        self._recorder.note({"kind": "work", "at_ns": at_ns, **work._asdict(), **find_repeats(nodes)._asdict(), **multiplied_types(nodes)})
         if nodes:
             self._products.look(nodes, at_ns)
 

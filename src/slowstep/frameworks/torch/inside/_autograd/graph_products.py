@@ -55,6 +55,13 @@ def find_products(nodes: Iterable[Any]) -> dict[NodeProducts, list[Any]] | None:
     return dict(found)
 
 
+def multiplied_types(nodes: Iterable[Any]) -> dict[str, int]:
+    """How many operations multiply on the processor, and how many of them give numbers of 16 bits, by type."""
+    given = [getattr(node, "_input_metadata", None) for node in nodes if name_of(node) in _KINDS]
+    types = [str(each[0].dtype).removeprefix("torch.") for each in given if each and each[0].device.type == "cpu"]
+    return {"multiplying": len(types), **{name: types.count(name) for name in ("float16", "bfloat16")}}
+
+
 def _of_node(node: Any) -> NodeProducts:
     kind, place = _KINDS[name_of(node)]
     given, below = given_by(node), node.next_functions[place:]
