@@ -30,6 +30,7 @@ from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
 from slowstep.analyses.compute.products import WhyUnknown, find_products
 from slowstep.analyses.compute.retraces import find_retraces
+from slowstep.analyses.compute.unused_gradients import find_unused_gradients
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -154,6 +155,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         tables=tables,
         retraces=attempt(find_retraces, timeline, trainer, steps),
         products=attempt.otherwise(WhyUnknown.NOT_LOOKED, find_products, timeline, trainer, calls_python),
+        unused=attempt(find_unused_gradients, timeline, trainer),
     )
 
 

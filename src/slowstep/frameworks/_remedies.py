@@ -58,6 +58,8 @@ class Remedy(Enum):
     ANOMALY = "turn off the detection of anomalies"
     DETERMINISM = "allow algorithms that are not deterministic"
     NO_GRADIENTS = "compute no gradients in a validation"
+    NO_GRAPH = "ask {network} for no gradients"
+    FREEZE = "have {network} pass gradients on, and make none of its own"
     PACKED_BATCH = "pack the batch into one array per type"
     COLLATED_TENSORS = "hand over batches in shared memory"
     ONLY_STACK = "only stack arrays"

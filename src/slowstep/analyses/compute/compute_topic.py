@@ -14,6 +14,7 @@ from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.compute.products import PassProducts, WhyUnknown
 from slowstep.analyses.compute.retraces import Retrace
+from slowstep.analyses.compute.unused_gradients import UnusedGradients
 from slowstep.analyses.compute.work import Work
 from slowstep.faults import MayLack
 
@@ -35,3 +36,4 @@ class ComputeTopic(MayLack):
     dispatched: Dispatched | None = None  # operations that the host dispatches one by one; None where nothing tells of any
     retraces: tuple[Retrace, ...] = ()  # why functions were traced again, where that is known
     products: PassProducts | WhyUnknown = WhyUnknown.NOT_LOOKED  # what a backward pass multiplies, or why that is not known
+    unused: UnusedGradients | None = None  # of parameters that no optimizer holds; None where nobody looked for them

@@ -117,6 +117,8 @@ WORDS = Words(
         Remedy.ANOMALY: "torch.autograd.set_detect_anomaly(False)",
         Remedy.DETERMINISM: "torch.use_deterministic_algorithms(False)",
         Remedy.NO_GRADIENTS: "torch.inference_mode()",
+        Remedy.NO_GRAPH: "with torch.no_grad(): around the call of {network}, or .requires_grad_(False) of it before the loop",
+        Remedy.FREEZE: ".requires_grad_(False) of {network} before the loop: it still passes gradients on",
         Remedy.MAKE_ASIDE: "make the batches in a background thread or process, or by a Dataset that is read by {workers}",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
         Remedy.PACKED_BATCH: "pack the batch into one tensor per type in collate_fn",
