@@ -26,6 +26,7 @@ from slowstep.analyses.compute.dispatched import find_dispatched
 from slowstep.analyses.compute.embedding_tables import EmbeddingTables, find_embedding_tables
 from slowstep.analyses.compute.fixed_cost import FixedCost, Passes, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward, runs_python
+from slowstep.analyses.compute.narrow_operations import find_narrow_operations
 from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.compute.pass_work import PassWork, find_pass_work
 from slowstep.analyses.compute.products import WhyUnknown, find_products
@@ -155,6 +156,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         tables=tables,
         retraces=attempt(find_retraces, timeline, trainer, steps),
         products=attempt.otherwise(WhyUnknown.NOT_LOOKED, find_products, timeline, trainer, calls_python),
+        narrow=attempt(find_narrow_operations, timeline, trainer),
         unused=attempt(find_unused_gradients, timeline, trainer),
     )
 

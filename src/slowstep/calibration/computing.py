@@ -306,3 +306,26 @@ UNUSED_BACKWARD: Final = Calibration(
     measured_by="benchmarks/unused_gradients.py",
     date="2026-11-30",
 )
+# Of forward and backward in 16 bits on a processor that has no instructions for them.
+FLOAT16_EMULATED: Final = Calibration(
+    value=17.0,
+    low=8.0,
+    high=31.0,
+    unit="times as long as in float32",
+    meaning="autocast of forward and backward on a processor with AVX-512 and no arithmetic of float16: convolutions 17 and 31, linear "
+    "layers 8 and 19, encoders 10 and 18",
+    machine=DISPATCH.machine,
+    measured_by="benchmarks/half_precision.py",
+    date="2026-11-30",
+)
+BFLOAT16_EMULATED: Final = Calibration(
+    value=2.1,
+    low=1.4,
+    high=14.0,
+    unit="times as long as in float32",
+    meaning="the same of bfloat16 with its instructions turned off (ONEDNN_MAX_CPU_ISA=AVX512_CORE): 1.45 to 2.4; with AVX2 alone 14 of a "
+    "convolution. With them 0.55 to 1.04",
+    machine=DISPATCH.machine,
+    measured_by="benchmarks/half_precision.py",
+    date="2026-11-30",
+)

@@ -36,6 +36,8 @@ class Remedy(Enum):
     GRAPHS = "compile the model so that its kernels are launched together"
     BFLOAT16 = "use mixed precision with bfloat16"
     FLOAT16 = "use mixed precision with float16"
+    NO_NARROW = "compute in float32 on this processor"
+    NATIVE_NARROW = "mixed precision with bfloat16, for which this processor has instructions"
     FLOAT32 = "make the model and its batches in float32"
     TF32 = "let products of float32 run on Tensor Cores"
     DEVICE = "put the model and its batches on the accelerator"

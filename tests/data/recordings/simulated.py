@@ -126,6 +126,11 @@ MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
         {"threads": 16, "delay_ms": 4}, MadeMachine(throttled=0.5, quota=2.0, resident=lambda share: GIB, limit_bytes=10 * GIB,
                                                    group_bytes=lambda share: (5 + 4.8 * share) * GIB), []
     ),
+    "half_on_processor": (
+        {"forward_share": 0.4, "fixed_ms": 2, "getitem_ms": 0.5, "persistent": True,
+         "work": {"multiplying": 24, "float16": 24, "bfloat16": 0, "unknown": ["Addmm"]}},
+        QUIET, [{"kind": "process", "format": 1, "cpu_flags": ["avx512_bf16"]}]
+    ),
     "lowered_device": ({"optimizer": {"device": "cuda:0"}}, MadeMachine(device=DEVICE, cuda=True), []),
     "eager_step": ({"forward_share": 0.5, "getitem_ms": 1}, QUIET, EAGER),
     "padded_sequences": ({"getitem_ms": 0.2, "optimizer_ms": 1, "persistent": True}, QUIET, [*PADDED, SHAPES]),

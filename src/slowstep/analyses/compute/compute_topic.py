@@ -11,6 +11,7 @@ from slowstep.analyses.compute.dispatched import Dispatched
 from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
+from slowstep.analyses.compute.narrow_operations import NarrowOperations
 from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.compute.products import PassProducts, WhyUnknown
 from slowstep.analyses.compute.retraces import Retrace
@@ -36,4 +37,5 @@ class ComputeTopic(MayLack):
     dispatched: Dispatched | None = None  # operations that the host dispatches one by one; None where nothing tells of any
     retraces: tuple[Retrace, ...] = ()  # why functions were traced again, where that is known
     products: PassProducts | WhyUnknown = WhyUnknown.NOT_LOOKED  # what a backward pass multiplies, or why that is not known
+    narrow: NarrowOperations | None = None  # operations in 16 bits on the processor; None where no graph tells
     unused: UnusedGradients | None = None  # of parameters that no optimizer holds; None where nobody looked for them

@@ -109,6 +109,8 @@ WORDS = Words(
         Remedy.SPARSE_PLAIN: "torch.optim.{kind} without momentum and weight_decay for the tables",
         Remedy.COMPILE: "torch.compile(model)",
         Remedy.GRAPHS: "torch.compile(model, mode='reduce-overhead')",
+        Remedy.NO_NARROW: "leave out torch.autocast, .half() and .bfloat16() on this processor: float32",
+        Remedy.NATIVE_NARROW: "torch.autocast('cpu', dtype=torch.bfloat16), for which this processor has instructions",
         Remedy.FLOAT32: "model.float(), and batches as float32 (np.float32 in the dataset, or .float())",
         Remedy.BFLOAT16: "with torch.autocast('cuda', dtype=torch.bfloat16): around forward and loss",
         Remedy.FLOAT16: "with torch.autocast('cuda', dtype=torch.float16): around forward and loss, with torch.amp.GradScaler",
