@@ -1,4 +1,6 @@
-"""What makes every operation slower while it is on: anomaly detection, deterministic algorithms, profilers, debuggers, coverage."""
+"""What makes every operation slower while it is on: anomaly detection, deterministic algorithms, profilers, debuggers, coverage, and
+computing without the fast kernels that a framework has for processors.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ DETERMINISTIC: Final = 2
 FRAMEWORK_PROFILER: Final = 4
 TRACED: Final = 8
 PROFILED: Final = 16
+PLAIN_KERNELS: Final = 32
 
 # Which of them a look at the framework, and one on the training thread, can see.
-FRAMEWORK_MODES: Final = ANOMALY | DETERMINISTIC | FRAMEWORK_PROFILER
+FRAMEWORK_MODES: Final = ANOMALY | DETERMINISTIC | FRAMEWORK_PROFILER | PLAIN_KERNELS
 PYTHON_MODES: Final = TRACED | PROFILED
 
 

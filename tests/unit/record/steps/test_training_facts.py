@@ -12,7 +12,7 @@ import pytest
 from slowstep.frameworks.torch.inside._answers.parameters import describe_optimizer
 from slowstep.frameworks.torch.inside.modes import torch_modes
 from slowstep.record.device import accelerators
-from slowstep.record.timing.modes import ANOMALY, FRAMEWORK_PROFILER, PROFILED, TRACED, python_modes
+from slowstep.record.timing.modes import ANOMALY, FRAMEWORK_PROFILER, PLAIN_KERNELS, PROFILED, TRACED, python_modes
 
 
 def parameter(elements: int, dtype: str, device: str) -> Any:
@@ -76,6 +76,24 @@ def test_modes_of_torch_are_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.autograd.profiler", SimpleNamespace(_is_profiler_enabled=True))
 
     assert torch_modes() == ANOMALY | FRAMEWORK_PROFILER
+
+
+@pytest.mark.parametrize(
+    ("library", "is_told"),
+    [
+        (SimpleNamespace(enabled=False, is_available=lambda: True), True),
+        (SimpleNamespace(enabled=True, is_available=lambda: True), False),
+        (SimpleNamespace(enabled=False, is_available=lambda: False), False),
+        (SimpleNamespace(), False),
+    ],
+    ids=["off", "on", "not there", "older"],
+)
+def test_fast_kernels_that_are_there_and_must_not_be_used_are_told(monkeypatch: pytest.MonkeyPatch, library: Any, is_told: bool) -> None:
+    said = {"is_anomaly_enabled": lambda: False, "are_deterministic_algorithms_enabled": lambda: False}
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(backends=SimpleNamespace(mkldnn=library), **said))
+    monkeypatch.setitem(sys.modules, "torch.autograd.profiler", SimpleNamespace())
+
+    assert torch_modes() == PLAIN_KERNELS * is_told
 
 
 def test_a_torch_that_does_not_say_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,16 @@
-"""Whether torch's anomaly detection, deterministic algorithms or profiler are on: looked at twice a second, beside the training thread."""
+"""Whether torch's anomaly detection, deterministic algorithms or profiler are on, or oneDNN is off: looked at twice a second, beside the
+training thread.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit
 from slowstep.record.recorder import now
-from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, FRAMEWORK_MODES, FRAMEWORK_PROFILER
+from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, FRAMEWORK_MODES, FRAMEWORK_PROFILER, PLAIN_KERNELS
 from slowstep.record.writing.format import MODES
 
 if TYPE_CHECKING:
@@ -24,9 +26,16 @@ def torch_modes() -> int | None:
             ANOMALY * bool(torch.is_anomaly_enabled())  # type: ignore[union-attr]
             | DETERMINISTIC * bool(torch.are_deterministic_algorithms_enabled())  # type: ignore[union-attr]
             | FRAMEWORK_PROFILER * bool(getattr(profiler, "_is_profiler_enabled", False))
+            | PLAIN_KERNELS * _is_library_off(torch)
         )
     except AttributeError:
         return None
+
+
+def _is_library_off(torch: Any) -> bool:
+    """Whether oneDNN is there and must not be used; unknown is no."""
+    library: Any = getattr(getattr(torch, "backends", None), "mkldnn", None)
+    return getattr(library, "enabled", True) is False and bool(library.is_available())
 
 
 def install(recorder: Recorder) -> Undo:
