@@ -1,4 +1,4 @@
-"""How many times as long forward and backward take in 16 bits as in float32, on this processor.
+"""How many times as long forward and backward take in 16 bits, or without oneDNN, as in float32 with it, on this processor.
 
     python benchmarks/half_precision.py
     ONEDNN_MAX_CPU_ISA=AVX512_CORE MKL_ENABLE_INSTRUCTIONS=AVX2 python benchmarks/half_precision.py     # as if it had no bfloat16
@@ -23,6 +23,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "float32": contextlib.nullcontext,
     "bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
     "float16": lambda: torch.autocast("cpu", torch.float16),
+    "plain": contextlib.nullcontext,
 }
 
 
@@ -43,13 +44,15 @@ def encoder(width: int, batch: int) -> Model:
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.randn(batch, 32, width)
 
 
-def step_ns(model: nn.Module, x: Tensor, kind: Callable[[], Any]) -> float:
+def step_ns(model: nn.Module, x: Tensor, name: str) -> float:
+    kind, torch.backends.mkldnn.enabled = KINDS[name], name != "plain"
     began = time.thread_time_ns()
     for _ in range(STEPS):
         with kind():
             loss = model(x).float().square().mean()
         loss.backward()
         model.zero_grad()
+    torch.backends.mkldnn.enabled = True
     return (time.thread_time_ns() - began) / STEPS
 
 
@@ -61,9 +64,9 @@ def main() -> None:
         "dense, 1024 wide": dense(1024), "encoder, 128 wide": encoder(128, 8), "encoder, 256 wide": encoder(256, 16),
     }  # fmt: skip
     for name, (model, x) in models.items():
-        for kind in KINDS.values():
+        for kind in KINDS:
             step_ns(model, x, kind)
-        taken = [{kind: step_ns(model, x, of) for kind, of in KINDS.items()} for _ in range(ROUNDS)]
+        taken = [{kind: step_ns(model, x, kind) for kind in KINDS} for _ in range(ROUNDS)]
         usual = {kind: statistics.median(each[kind] for each in taken) for kind in KINDS}
         times = ", ".join(f"{kind} {usual[kind] / usual['float32']:.2f}" for kind in KINDS)
         print(f"{name:28} {usual['float32'] / 1e6:8.2f} ms  {times}", flush=True)
