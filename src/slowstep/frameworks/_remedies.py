@@ -57,6 +57,7 @@ class Remedy(Enum):
     LOGGING_STEPS = "log after more steps"
     PROGRESS_BAR = "leave out the progress bar"
     PREDICTED_DIRECTLY = "call the model itself for the batch that is predicted"
+    FAST_KERNELS = "let the framework use its fast kernels for processors"
     ANOMALY = "turn off the detection of anomalies"
     DETERMINISM = "allow algorithms that are not deterministic"
     NO_GRADIENTS = "compute no gradients in a validation"

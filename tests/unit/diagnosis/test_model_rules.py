@@ -57,6 +57,19 @@ def test_parameters_in_float64_on_an_accelerator_have_another_ratio_and_are_not_
     assert answer_of("double-precision", measurements(device="cuda", **work(dtypes={"float64": 90, "float32": 10}))) is None
 
 
+@pytest.mark.parametrize(("convolutions", "is_advice"), [(0.8, False), (0.05, True), (None, True)])
+def test_fast_kernels_that_are_off_cost_what_convolutions_take_longer(convolutions, is_advice):
+    found = finding("debug-mode-on", measurements(**work(modes={DebugMode.PLAIN_KERNELS: 1.0}, convolutions=convolutions)))
+
+    assert (found.advisory, found.gain.predicted is None) == (is_advice, is_advice)
+    if not is_advice:
+        assert values(found)["fix saves per step"] == pytest.approx(19 * 0.8 * (1 - 1 / 1.4), rel=0.01)
+
+
+def test_on_an_accelerator_kernels_for_processors_are_none_of_it():
+    assert answer_of("debug-mode-on", measurements(device="cuda", **work(modes={DebugMode.PLAIN_KERNELS: 1.0}, convolutions=0.9))) is None
+
+
 def test_anomaly_detection_leaves_no_training_healthy():
     m = measurements(**work(modes={ANOMALY: 1.0}))
 

@@ -34,6 +34,7 @@ class DebugMode(IntEnum):
     FRAMEWORK_PROFILER = modes.FRAMEWORK_PROFILER
     DEBUGGER = modes.TRACED
     PYTHON_PROFILER = modes.PROFILED
+    PLAIN_KERNELS = modes.PLAIN_KERNELS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,14 +3,18 @@
 What it sees:
     Anomaly detection, torch's profiler, a trace function (debugger, coverage) or a Python profiler was on in some of the looks that are
     taken twice a second, and compute times that share is at least 3 % of the window; or deterministic algorithms, which alone are advice.
+    Or a framework must not use its fast kernels for processors (oneDNN), which is advice where it would save less than 3 %.
 Why it costs:
     Anomaly detection keeps a stack for each operation and checks every gradient for NaN; profilers write each operation down; a trace
-    function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice.
+    function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice. Without those kernels
+    convolutions are laid out anew and multiplied as matrices.
 How the gain is predicted:
     Of anomaly detection, where stacks show it: r is 1.85 times the share of them that stand in writing down stacks (1.3 to 2.7), and what
     checking gradients was measured to take, 6.5 us for each operation of backward (3 to 15) and 0.7 ns for each of their elements (0.3 to
-    1.5). B is what the loader's workers need for a batch. The lever anomaly-off measures it. Of the others it is not predicted: what they
-    cost depends on the operations, and was not measured here. The training is not called healthy with them.
+    1.5). B is what the loader's workers need for a batch. The lever anomaly-off measures it. Of oneDNN r is the compute times the share of
+    the forward's stacks in convolutions, which take 1.4 times as long without it (1.3 to 1.55, benchmarks/half_precision.py; linear layers
+    and encoders about as long). Of the others it is not predicted: what they cost depends on the operations, and was not measured here.
+    The training is not called healthy with them.
 When it is wrong:
     A profiler with a schedule is on for a few steps only, on purpose. Determinism may be what the run is for. What anomaly detection keeps
     alive for the garbage collector to walk over is not in it, nor what it takes in threads of the script's own.
@@ -26,7 +30,8 @@ import numpy as np
 from slowstep.analyses.compute.anomaly import AnomalyCost
 from slowstep.analyses.compute.work import DebugMode
 from slowstep.analyses.measurements import Measurements
-from slowstep.calibration.computing import CHECKED_ELEMENT, CHECKED_NODE, WRITING_STACKS
+from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration.computing import CHECKED_ELEMENT, CHECKED_NODE, PLAIN_CONVOLUTIONS, WRITING_STACKS
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import ANOMALY_OFF
@@ -39,25 +44,42 @@ from slowstep.units import format_share
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = DebugMode.DETERMINISTIC
+# What is on where something else is off: it costs what convolutions it slows down.
+PLAIN = DebugMode.PLAIN_KERNELS
 LEVERS = {DebugMode.ANOMALY: ANOMALY_OFF}
 CALLED = {
     DebugMode.ANOMALY: "anomaly detection",
     DebugMode.DETERMINISTIC: "deterministic algorithms",
     DebugMode.DEBUGGER: "a debugger or coverage tool (sys.settrace)",
     DebugMode.PYTHON_PROFILER: "a Python profiler (sys.setprofile)",
+    PLAIN: "computing without the framework's fast kernels",
 }
 
 
 def judge(m: Measurements) -> Answer:
     """Whether a debugging aid is on."""
-    costly = {mode: on for mode, on in m.compute.work.modes.items() if mode is not HARMLESS}
+    costly = {mode: on for mode, on in m.compute.work.modes.items() if mode not in (HARMLESS, PLAIN)}
     share, low, high = share_interval(m, m.ledger.of("compute"))
     on = max(costly.values(), default=0.0)
     if share * on >= CLAIM:
         return _judged(m, costly, share=share * on, low=low * on, high=high * on, advisory=False)
+    if PLAIN in m.compute.work.modes and m.compute.device == "cpu":
+        return _of_kernels(m, m.compute.work.modes[PLAIN])
     if HARMLESS in m.compute.work.modes:
         return _judged(m, {HARMLESS: m.compute.work.modes[HARMLESS]}, share=0.0, low=0.0, high=0.0, advisory=True)
     return None
+
+
+def _of_kernels(m: Measurements, on: float) -> Judged:
+    share, low, high = share_interval(m, m.ledger.of("compute"))
+    if share_interval(m, _slower_ns(m, on, PLAIN_CONVOLUTIONS.value))[0] < CLAIM:
+        return _judged(m, {PLAIN: on}, share=0.0, low=0.0, high=0.0, advisory=True)
+    return _judged(m, {PLAIN: on}, share=share * on, low=low * on, high=high * on, advisory=False)
+
+
+def _slower_ns(m: Measurements, on: float, times: float) -> Floats:
+    """What convolutions take longer per step, that take so many times as long."""
+    return np.asarray(m.ledger.of("compute") * (on * (m.compute.work.convolutions or 0.0) * (1 - 1 / times)))
 
 
 def _judged(m: Measurements, modes: dict[DebugMode, float], *, share: float, low: float, high: float, advisory: bool) -> Judged:
@@ -87,7 +109,9 @@ def _judged(m: Measurements, modes: dict[DebugMode, float], *, share: float, low
 
 
 def _without(m: Measurements, modes: dict[DebugMode, float]) -> Counterfactual | None:
-    """The training without anomaly detection; None where something else is on too, or nothing tells what it takes."""
+    """The training without anomaly detection, or with fast kernels; None where something else is on too, or nothing tells what it takes."""
+    if set(modes) == {PLAIN}:
+        return _with_kernels(m, modes[PLAIN])
     cost = m.compute.work.anomaly
     if cost is None or set(modes) != {DebugMode.ANOMALY}:
         return None
@@ -107,6 +131,16 @@ def _without(m: Measurements, modes: dict[DebugMode, float]) -> Counterfactual |
         pessimistic=case(cost.low * low[0], *low[1:]),
         optimistic=case(cost.high * high[0], *high[1:]) if are_counted else Case(removed_ns=at_most),
     )
+
+
+def _with_kernels(m: Measurements, on: float) -> Counterfactual:
+    def case(times: float) -> Case:
+        removed = _slower_ns(m, on, times)
+        return Case(removed_ns=removed, concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())))
+
+    low, high = PLAIN_CONVOLUTIONS.bounds
+    assumes = "convolutions were as much faster by those kernels as in slowstep's benchmark"
+    return Counterfactual(assumes=assumes, expected=case(PLAIN_CONVOLUTIONS.value), pessimistic=case(low), optimistic=case(high))
 
 
 def _costs(cost: AnomalyCost | None) -> tuple[Evidence, ...]:
@@ -141,6 +175,8 @@ def _fix(m: Measurements, mode: DebugMode) -> str:
         own = m.training.words.write({Remedy.DETERMINISM: False}) or by_script
         asked = f"{own}, or {by_script} where the script asks for it" if own != by_script else own
         return f"{asked}, unless runs must be repeated bit by bit"
+    if mode is PLAIN:
+        return m.training.words.advise(Remedy.FAST_KERNELS)
     if mode is DebugMode.FRAMEWORK_PROFILER:
         return m.training.words.advise(Remedy.PROFILE_FEW)
     return f"run without {_called(m, mode)}"

@@ -116,6 +116,7 @@ WORDS = Words(
         Remedy.FLOAT16: "with torch.autocast('cuda', dtype=torch.float16): around forward and loss, with torch.amp.GradScaler",
         Remedy.TF32: "torch.set_float32_matmul_precision('high') and torch.backends.cudnn.allow_tf32 = True",
         Remedy.DEVICE: 'model.to("cuda"), batch.to("cuda", non_blocking=True) from pinned memory',
+        Remedy.FAST_KERNELS: "torch.backends.mkldnn.enabled = True",
         Remedy.ANOMALY: "torch.autograd.set_detect_anomaly(False)",
         Remedy.DETERMINISM: "torch.use_deterministic_algorithms(False)",
         Remedy.NO_GRADIENTS: "torch.inference_mode()",
