@@ -11,13 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd import graph_looks, unused_looks  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.backwards import Backwards  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_size import nodes_until  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_unused import find_unused  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.known_optimizers import KnownOptimizers  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.unused_looks import UnusedLooks  # noqa: E402
-from slowstep.frameworks.torch.inside.optimizer import _told_of_group  # noqa: E402
+from slowstep.frameworks.torch.inside.optimizer import install  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 from slowstep.record.steps.held_parameters import ParameterHolders  # noqa: E402
 
@@ -305,18 +307,28 @@ def test_an_optimizer_that_is_gone_holds_nothing_and_none_is_kept_alive() -> Non
     assert (held, known.held()) == ({id(each) for each in network.parameters()}, set())
 
 
-def test_an_optimizer_is_known_from_when_it_is_built(monkeypatch) -> None:
-    known, network, faults = KnownOptimizers(), net(4, 5), list[Exception]()
-    recorder = cast(Recorder, SimpleNamespace(fault=faults.append, shared=lambda kind: known))
-    of_torch = torch.optim.Optimizer.add_param_group
-    monkeypatch.setattr(torch.optim.Optimizer, "add_param_group", _told_of_group(recorder, of_torch))
+def test_an_optimizer_is_known_from_when_it_is_built_and_nothing_is_left_of_that(tmp_path) -> None:
+    recorder, network, of_torch = Recorder(make_folder(tmp_path / "recording"), level=0), net(4, 5), torch.optim.Optimizer.add_param_group
+    undo = install(recorder)
+    try:
+        optimizer = torch.optim.SGD(network[0].parameters())
+        with pytest.raises(TypeError):
+            optimizer.add_param_group(None)
+        held = recorder.shared(KnownOptimizers).held()
+    finally:
+        undo()
+        recorder.stop("test")
 
-    optimizer = torch.optim.SGD(network[0].parameters())
-    with pytest.raises(TypeError):
-        optimizer.add_param_group(None)
+    assert held == {id(each) for each in optimizer.param_groups[0]["params"]}
+    assert torch.optim.Optimizer.add_param_group is of_torch
 
-    assert known.held() == {id(each) for each in optimizer.param_groups[0]["params"]}
-    assert faults == []
+
+def test_backward_passes_are_looked_at_for_them(tmp_path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    looks = Backwards(recorder)._looks
+    recorder.stop("test")
+
+    assert isinstance(looks._unused, UnusedLooks)
 
 
 def test_of_looks_that_cost_too_much_one_more_is_taken_which_tells_whether_a_gradient_stays(monkeypatch) -> None:
