@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypedDict
+from typing import Final
 
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.loader_setting_rows import LoaderSettingRow, Said
 from slowstep.findings import Finding
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Argument
-
-Said = Literal["finding", "nothing to gain", "not judged", "without effect"]
 
 # The rules whose fix a setting is; a test holds that there are such rules.
 RULES_OF: Final[Mapping[Remedy, frozenset[str]]] = {
@@ -25,21 +24,6 @@ RULES_OF: Final[Mapping[Remedy, frozenset[str]]] = {
 # What does nothing where the training thread makes the batches.
 _OF_WORKERS: Final = (Remedy.PREFETCH, Remedy.PERSISTENT_WORKERS)
 _PROCESSOR: Final = "cpu"
-
-
-class LoaderSettingRow(TypedDict):
-    """One setting as scripts call it. `default`: its value is what it is where a script says nothing; None where that is unknown.
-
-    `said`: a finding is about it (`rule`, with the `share` of the window that this claims), the rules that look at it found nothing, one of
-    them could not judge, or it does nothing here: without workers, or without a device.
-    """
-
-    setting: str
-    value: int | bool | None
-    default: bool | None
-    said: Said
-    rule: str | None
-    share: float | None
 
 
 def loader_settings(m: Measurements, diagnosis: Diagnosis) -> list[LoaderSettingRow] | None:

@@ -11,7 +11,7 @@ from slowstep.diagnosis.tried import Tried
 from slowstep.document.experiment_rows import ExperimentFacts, ExperimentRow
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.ledger_rows import LedgerRow
-from slowstep.document.loader_settings import LoaderSettingRow
+from slowstep.document.loader_setting_rows import LoaderSettingRow
 from slowstep.document.pipeline import PipelineRow
 from slowstep.document.run_rows import Run
 from slowstep.document.throughput_rows import Overhead, Throughput

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
-    from slowstep.document.loader_settings import LoaderSettingRow
+    from slowstep.document.loader_setting_rows import LoaderSettingRow
     from slowstep.document.report import Report
     from slowstep.report.canvas import Canvas
     from slowstep.report.left_out import LeftOut
