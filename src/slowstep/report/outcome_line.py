@@ -17,7 +17,7 @@ _LOSSES: Final = {
     "other order": "data in another order",
     "not compared": "losses not compared",
     "same input": "same input",
-    "other input": "other data than without it",
+    "other input": "data in another order or form",
     "other losses": "other losses than without it",
 }
 _CORRECTED: Final = " without the waits for cores that other processes used"
