@@ -217,7 +217,15 @@ def test_a_phrase_has_places_for_other_changes_in_the_words_of_who_trains():
 @pytest.mark.parametrize("profiler", [None, *OF_PROFILERS])
 def test_every_phrase_is_written_with_no_place_left_open(words, profiler):
     given = {"every": 50, "operator": "cumsum", "name": "augment", "made": "load does", "workers": 4, "ahead": "prefetch", "threads": 2}
-    given |= {"stream": "Lines", "kind": "Adam", "stage": "map", "function": "parse", "size": "1.0 kB", "argument": "x"}
+    given |= {
+        "stream": "Lines",
+        "kind": "Adam",
+        "stage": "map",
+        "function": "parse",
+        "size": "1.0 kB",
+        "argument": "x",
+        "network": "teacher",
+    }
     said = replace(words, profiler=OF_PROFILERS.get(profiler, {}))
 
     assert [change for change in Remedy if re.search(r"\{[A-Za-z+]*\}|True=", said.advise(change, **given).replace("{n}", ""))] == []

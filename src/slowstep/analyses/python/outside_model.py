@@ -32,14 +32,14 @@ class OutsideModel:
     file: str
     first_line: int
     is_hook: bool  # a module's call calls it, or what calls it, and it gives nothing back: it only looks
-    makes_input: bool  # every call is over before the model has begun
-    library: str | None  # whose it is, where it is not the user's
-    called_at: tuple[str, int] | None  # of one of a library's, the file and line of the user's that stacks show to call it
     calls: float  # in one step
     bodies: int
     share: float
     low: float
     high: float
+    makes_input: bool = False  # every call is over before the model has begun
+    library: str | None = None  # whose it is, where it is not the user's
+    called_at: tuple[str, int] | None = None  # of one of a library's, the file and line of the user's that stacks show to call it
 
 
 def find_outside_model(timeline: Timeline, process: int, apart: frozenset[tuple[str, int]] = frozenset()) -> OutsideModel | None:

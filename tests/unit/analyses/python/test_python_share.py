@@ -27,7 +27,7 @@ def timeline(tables):
 def share(lines, calls=2, counting_ns=0, processes=(1,)):
     """Of lines (function, line, how often, us in all) in each of some processes, in so many calls of the data set's method."""
     counted = [(p, "fetch", *key, line, n, us * US, counting_ns, True, None) for p in processes for key, line, n, us in lines]
-    called = [(p, "fetch", *ITEM, calls, 0, 0, 0, 0, 0, 0) for p in processes if calls]
+    called = [(p, "fetch", *ITEM, calls, 0, 0, 0, 0, 0, 0, None, None) for p in processes if calls]
     tables = {
         "lines": pl.DataFrame(counted, schema=TABLE["lines"].schema, orient="row"),
         "called": pl.DataFrame(called, schema=TABLE["called"].schema, orient="row"),

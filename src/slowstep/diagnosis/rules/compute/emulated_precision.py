@@ -1,4 +1,4 @@
-"""The model computes in 16 bits on a processor that has no instructions for these.
+"""Compute is in 16 bits, for which the processor has no instructions.
 
 What it sees:
     At least half of the operations that multiply, in backward graphs that are looked at now and then, give float16 or bfloat16 on the

@@ -1,4 +1,4 @@
-"""Backward makes gradients that nobody uses, of parameters that no optimizer holds.
+"""Backward makes gradients of parameters that no optimizer holds.
 
 A teacher that is asked with its graph, a frozen part that is only left out of the optimizer, a network that is a loss.
 
