@@ -340,6 +340,7 @@ train(DataLoader(Data(make, length=100_000), batch_size=2, num_workers=1), steps
     assert report["bench"]["stages"] != []
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> None:
     work.write("train.py", SCRIPT + SLEEPS)
     process = start(work, "data", "train.py", budget="120s")

@@ -91,7 +91,7 @@ def captured(work: Workplace, script: str) -> tuple[Ended, dict]:
     ("script", "profiler"),
     [
         pytest.param(TENSORFLOW.replace("OWN", ""), "tf.profiler", id="tensorflow", marks=[needs("tensorflow"), pytest.mark.nightly]),
-        pytest.param(KERAS, "tf.profiler", id="keras", marks=[needs("keras"), needs("tensorflow")]),
+        pytest.param(KERAS, "tf.profiler", id="keras", marks=[needs("keras"), needs("tensorflow"), pytest.mark.nightly]),
         pytest.param(JAX.replace("OWN", ""), "jax.profiler", id="jax", marks=needs("jax")),
     ],
 )
@@ -117,8 +117,8 @@ def test_the_captured_steps_are_a_trace_in_the_recording_and_tell_what_is_comput
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(TENSORFLOW.replace("OWN", TENSORFLOWS_OWN), id="tensorflow", marks=needs("tensorflow")),
-        pytest.param(JAX.replace("OWN", JAXS_OWN), id="jax", marks=[needs("jax"), pytest.mark.nightly]),
+        pytest.param(TENSORFLOW.replace("OWN", TENSORFLOWS_OWN), id="tensorflow", marks=[needs("tensorflow"), pytest.mark.nightly]),
+        pytest.param(JAX.replace("OWN", JAXS_OWN), id="jax", marks=needs("jax")),
     ],
 )
 def test_ours_makes_way_for_a_profile_of_the_scripts_own(work, script):

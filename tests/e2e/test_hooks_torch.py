@@ -839,7 +839,7 @@ FORMS = {
     ("form", "backend"),
     [
         ("in place", "eager"),
-        ("module", "inductor"),
+        pytest.param("module", "inductor", marks=pytest.mark.nightly),
         pytest.param("module", "aot_eager", marks=pytest.mark.nightly),
         pytest.param("function", "eager", marks=pytest.mark.nightly),
     ],

@@ -117,7 +117,10 @@ def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
 
 @pytest.mark.parametrize(
     ("variant", "rule", "named"),
-    [("overloaded-preprocessing", "serial-loader", "batches"), ("slow-callback", "slow-callback", "save_random_pictures")],
+    [
+        pytest.param("overloaded-preprocessing", "serial-loader", "batches", marks=pytest.mark.nightly),
+        ("slow-callback", "slow-callback", "save_random_pictures"),
+    ],
 )
 def test_a_problem_that_the_case_study_in_jax_plants_is_the_verdict(work: Workplace, variant: str, rule: str, named: str) -> None:
     report = work.report(str(CASE_STUDY), "--variant", variant, "--steps", "40")

@@ -201,7 +201,7 @@ def test_input_that_is_there_at_once_is_not_blamed_with_jax(work: Workplace) -> 
 @pytest.mark.parametrize(
     ("script", "backend", "lever"),
     [
-        (FIT, "torch", "callbacks-off=Draw"),
+        pytest.param(FIT, "torch", "callbacks-off=Draw", marks=pytest.mark.nightly),
         pytest.param(TENSORFLOW_LOOP, "tensorflow", "stub=__main__:draw", marks=pytest.mark.nightly),
         pytest.param(FIT, "tensorflow", "callbacks-off=Draw", marks=pytest.mark.nightly),
         pytest.param(FIT, "jax", "callbacks-off=Draw", marks=pytest.mark.nightly),

@@ -262,6 +262,7 @@ def test_a_script_that_crashes_shows_its_last_words_and_ends_with_1(place: Workp
         ),
     ],
 )
+@pytest.mark.nightly
 def test_what_a_script_cannot_go_on_with_is_said_and_the_others_are_measured_without_it(
     place: Workplace, lever: str, verdict: str | None, reason: str
 ) -> None:
@@ -306,6 +307,7 @@ def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, co
 
 
 @slow
+@pytest.mark.nightly
 def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
     process = place.start("train.py", "callback", "100000", act="prove", options=NEVER_PRECISE, start_new_session=True)
     wait_until(lambda: any(place.runs.glob("*/plan.json")), 120)

@@ -139,6 +139,7 @@ def test_accelerate_launch_does_as_well(work: Workplace) -> None:
     assert_straggler_is_named(ended, work.recording())
 
 
+@pytest.mark.nightly
 def test_ranks_that_are_spawned_are_seen(work: Workplace) -> None:
     work.write("train.py", f"{TRAINING}\nif __name__ == '__main__':\n    torch.multiprocessing.spawn(train, args=(2, 120), nprocs=2)\n")
     ended = work.run("train.py", env=work.environment(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port())))
@@ -240,6 +241,7 @@ def start_task(work: Workplace, rank: int, port: int, *words: str) -> subprocess
     return work.start(*words, "task.py", options=("--json", "out.json"), env=work.environment(**variables))
 
 
+@pytest.mark.nightly
 def test_of_several_launchers_the_first_speaks_and_all_meet_in_one_folder(work: Workplace) -> None:
     port = free_port()
     tasks = [start_task(work, rank, port) for rank in range(2)]

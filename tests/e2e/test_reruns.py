@@ -83,6 +83,7 @@ LIMITS = WholeRunLimits(steps=120, seconds=60.0)
 @pytest.mark.parametrize(
     "seed", [pytest.param("torch.manual_seed(1)", id="seeded", marks=pytest.mark.nightly), pytest.param("", id="unseeded")]
 )
+@pytest.mark.nightly
 def test_autocast_changes_the_losses_less_than_another_seed_does(tmp_path: Path, seed: str) -> None:
     found = check(made(tmp_path, SCRIPT.replace("SEED", seed)), parse_spec("autocast=bf16"), LIMITS)
 

@@ -87,7 +87,7 @@ def test_chunks_that_are_read_for_rows_are_seen_where_batches_are_made(workers: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ["random", "order"])
+@pytest.mark.parametrize("order", ["random", pytest.param("order", marks=pytest.mark.nightly)])
 def test_a_training_that_waits_for_chunks_is_told_so_and_one_that_reads_them_in_order_is_not(
     order: str, work: Workplace, train: str
 ) -> None:

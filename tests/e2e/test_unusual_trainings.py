@@ -100,6 +100,7 @@ def test_many_more_workers_than_cores_are_all_recorded(work: Workplace) -> None:
     assert report["run"]["recorded_steps"] == 256
 
 
+@pytest.mark.nightly
 def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -> None:
     data = ("16 * 120, 0.0", "16 * 121, 0.002")
     _, report = run(work, "".join(f"fit(DataLoader(Samples({each}), batch_size=16))\n" for each in data))

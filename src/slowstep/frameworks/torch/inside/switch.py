@@ -31,7 +31,7 @@ def install(recorder: Recorder) -> Undo:
     build, optimizer_class = find(loader_class, "__init__"), find(sys.modules["torch.optim.optimizer"], "Optimizer")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     switch = recorder.shared(Switch)
-    build = noted_build(recorder, switch, build)
+    build, build_optimizer = noted_build(recorder, switch, build), _noted_optimizer(recorder, optimizer_class)
     updated = _updated(recorder, switch)
     handle = register_after(updated)
     recorder.by_hand.append(lambda optimizer: updated(optimizer, (), {}))
@@ -41,7 +41,7 @@ def install(recorder: Recorder) -> Undo:
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
             replace(loader_class, "__iter__", noted_start(recorder, switch, start)),
             replace(loader_class, "__init__", build),
-            replace(optimizer_class, "__init__", _noted_optimizer(recorder, optimizer_class)),
+            replace(optimizer_class, "__init__", build_optimizer),
             switch.close,
         ]
     )
