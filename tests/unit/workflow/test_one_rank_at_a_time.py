@@ -46,7 +46,7 @@ def failing(*_: Any) -> Any:
     raise ZeroDivisionError("made to fail")
 
 
-@pytest.fixture(params=["rules that judge", "a rule that fails"])
+@pytest.fixture(params=["rules that judge", pytest.param("a rule that fails", marks=pytest.mark.nightly)])
 def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An error keeps the frames in which it was raised, and what they hold."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
