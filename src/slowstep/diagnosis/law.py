@@ -13,6 +13,7 @@ from slowstep.diagnosis.made_levers import with_made_levers
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
+from slowstep.parts import BACKWARD
 from slowstep.reasons import Reason, Value, Wording
 from slowstep.registry import discover
 
@@ -149,10 +150,11 @@ def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
 def _with_limit(judged: Judged) -> Judged:
     """The finding with what it would gain if all that it claims cost nothing, where that is more than its first fix is predicted to.
 
-    The model's own work costs something, whoever does it how: of that only what names its cause has such a limit.
+    The model's own work costs something, whoever does it how: of that only what names its cause has such a limit, and not where that is all
+    of backward.
     """
     finding = judged.finding
-    is_models = finding.stage == MODEL and not finding.names_cause
+    is_models = finding.stage == MODEL and (not finding.names_cause or BACKWARD in finding.claims)
     if finding.gain.predicted is None or finding.share >= 1 or is_models:
         return judged
     limit = 1 / (1 - finding.share)

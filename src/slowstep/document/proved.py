@@ -54,7 +54,9 @@ def losses_of(row: ExperimentRow) -> Losses:
 
 def numbers_of(row: ExperimentRow, lever: Lever | None) -> Numbers:
     """The same where what a lever is by its construction counts too: it changes neither numbers nor data."""
-    if row["numerics"] is None and lever is not None and lever.same_numbers and not row["changes_numerics"] and not _DATA & lever.changes:
+    # What only says why nothing was compared says nothing of the numbers.
+    is_uncompared = row["numerics"] is None or "repeats" not in row["numerics"]
+    if is_uncompared and lever is not None and lever.same_numbers and not row["changes_numerics"] and not _DATA & lever.changes:
         return "by construction"
     # What its runs were to compare was not.
     is_open = row["numerics"] is not None and "repeats" not in row["numerics"]

@@ -64,6 +64,7 @@ class Named(Enum):
     CONVOLVES = "a layer or function that is one convolution"
     MULTIPLIES = "one that is a single product of matrices"
     ATTENDS = "one that is attention as a whole"
+    REDUCES_MUCH = "one that computes far more than it moves, and is none of these: a transform, a decomposition, an order"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

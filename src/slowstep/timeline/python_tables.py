@@ -136,7 +136,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("nothing", pl.Int64, "of them those that returned nothing"),
             column("nodes", pl.Int64, "nodes that they added to autograd's graph"),
             column("of_nodes", pl.Int64, "nodes that were added to it meanwhile in all"),
-            column("early", pl.Int64, "calls that began before any was added", nullable=True),
+            column("early", pl.Int64, "calls that began before any was added, and before any module was called", nullable=True),
             column("late", pl.Int64, "calls that began behind a backward pass of the step", nullable=True),
         ),
     ),

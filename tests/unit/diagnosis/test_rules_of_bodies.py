@@ -335,6 +335,13 @@ def test_what_a_library_makes_of_a_batch_before_the_model_begins_is_input():
     assert 1 < found.gain.low < found.gain.predicted <= 1 / (1 - found.share) * 1.001
 
 
+def test_beside_an_accelerator_what_comes_before_the_model_may_be_copied_there_and_is_no_workers():
+    m = in_bodies(TIMED, called(early=9), workers=1, device="cuda")
+
+    beside = answer_of(HOOK, m)
+    assert beside is None or (beside.finding.stage, beside.finding.gain.predicted) == ("compute", None)
+
+
 def test_what_a_library_computes_behind_the_models_begin_is_output():
     found = finding(HOOK, in_bodies(body((METRIC, 18, 2, []), *USUAL), looked_at(METRIC)))
 

@@ -16,11 +16,13 @@ from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, encl
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, PLAIN_NS, untimed_shares
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.frameworks._known import named
-from slowstep.frameworks._words import Named
+from slowstep.frameworks._known import code, named
+from slowstep.frameworks._words import Code, Named
 from slowstep.timeline.timeline import Frame, Timeline
 
-MULTIPLIES = tuple(map(named, (Named.MULTIPLIES, Named.CONVOLVES, Named.ATTENDS)))
+MULTIPLIES = tuple(map(named, (Named.MULTIPLIES, Named.CONVOLVES, Named.ATTENDS, Named.REDUCES_MUCH)))
+# What is no work of the function's own forward.
+OTHERS_WORK = tuple(map(code, (Code.GRADIENTS, Code.HOOK_OF_BACKWARD, Code.OPTIMIZERS, Code.UPDATE)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +82,8 @@ def _called(paths: list[tuple[float, Path]], row: dict[str, Any]) -> Iterator[st
     """The last names of what the function calls itself in stacks that stand in it, where these are known."""
     for _, path in paths:
         depth = next((depth for depth in reversed(range(len(path))) if not is_library(path[depth])), None)
-        if depth is None or any(in_module((frame,)) for frame in path[depth + 1 :]):
+        below = () if depth is None else path[depth + 1 :]
+        if depth is None or any(in_module((frame,)) or any(each.search(frame.file) for each in OTHERS_WORK) for frame in below):
             continue
         frame = path[depth]
         is_its = (frame.file, frame.function, frame.first_line) == (row["file"], row["function"], row["first_line"])

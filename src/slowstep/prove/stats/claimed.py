@@ -96,5 +96,5 @@ def says(found: SameNumbers) -> str:
             f"{found.first_other_loss}, as where a pass draws random numbers anew"
         )
     if found.same_input:
-        return f"the input is the same: {found.steps} steps; losses cannot be compared, for two runs without the lever differ too"
-    return "input and losses cannot be compared: two runs without the lever differ too"
+        return f"the input is the same: {found.steps} steps; few losses were seen, or two runs without the lever differ too"
+    return "input and losses cannot be compared: little was seen of them, or two runs without the lever differ too"

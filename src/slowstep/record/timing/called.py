@@ -22,20 +22,27 @@ class CallCounter:
         self._framework, self._backwards, self._before = framework, backwards, backwards()
         self._has_gradient, self._next_node = framework.has_gradient(), framework.graph_nodes()
         self._first_node = self._node()
-        self._open: list[tuple[FrameType, int, bool, bool]] = []
+        self._has_begun = False
+        self._open: list[tuple[FrameType, int, bool, bool, bool]] = []
         self._found: dict[CodeType, dict[str, int]] = {}
+
+    def any_call(self, code: CodeType) -> None:
+        """A call of any function begins: of a module it is the model's, also where nothing is differentiated."""
+        if not self._has_begun and code.co_filename.endswith(self._framework.model_files):
+            self._has_begun = True
 
     def begin(self, frame: FrameType) -> None:
         """A call begins."""
-        self._open.append((frame, self._node(), self._has_gradient(), self._backwards() > self._before))
+        first_node = self._node()
+        is_early = not self._has_begun and first_node == self._first_node
+        self._open.append((frame, first_node, self._has_gradient(), is_early, self._backwards() > self._before))
 
     def end(self, frame: FrameType, returned: Any) -> None:
         """A call ends, with what it returns (None also where it raises)."""
         while self._open:
-            begun, first_node, has_gradient, is_late = self._open.pop()
+            begun, first_node, has_gradient, is_early, is_late = self._open.pop()
             if begun is frame:
-                nodes, is_early = self._node() - first_node, first_node == self._first_node
-                self._count(frame, nodes, has_gradient, returned, is_early=is_early, is_late=is_late)
+                self._count(frame, self._node() - first_node, has_gradient, returned, is_early=is_early, is_late=is_late)
                 return
 
     def leave(self) -> None:
@@ -44,9 +51,9 @@ class CallCounter:
 
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
-        (`inside`), with gradients on (`gradient`), that returned nothing (`nothing`), that began before anything had added to the graph of
-        gradients (`early`), and behind a backward pass (`late`); the `nodes` they added to that graph, and how many were added meanwhile in
-        all (`of_nodes`).
+        (`inside`), with gradients on (`gradient`), that returned nothing (`nothing`), that began before the model, when no module had been
+        called and nothing had added to the graph of gradients (`early`), and behind a backward pass (`late`); the `nodes` they added to
+        that graph, and how many were added meanwhile in all (`of_nodes`).
         """
         added = self._node() - self._first_node
         return [

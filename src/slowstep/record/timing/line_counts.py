@@ -167,6 +167,7 @@ class _Counter:
             return local_call
 
         def called(frame: FrameType, event: str, _: Any) -> Any:
+            calls.any_call(frame.f_code)
             is_librarys = frame.f_code in libraries
             if not (is_librarys or frame.f_code in codes) or is_making():
                 return None

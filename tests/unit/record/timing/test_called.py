@@ -74,3 +74,14 @@ def test_what_hooks_of_an_optimizer_call_is_a_part_of_the_update():
     used.step()
 
     assert watched.calls == []
+
+
+def test_what_is_called_behind_a_module_is_not_early_though_nothing_was_differentiated():
+    watched, module = Watched(), torch.nn.Identity()
+
+    watched()
+    watched.called.any_call(type(module)._call_impl.__code__)
+    watched()
+
+    (row,) = watched.calls
+    assert (row["calls"], row["early"]) == (2, 1)

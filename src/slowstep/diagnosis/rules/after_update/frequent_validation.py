@@ -5,7 +5,7 @@ What it sees:
     least 15 % of it; where there is no more than one for each pass over the training data, at least a third. Usual practice is one pass
     over a fifth of the data after each pass over the other four fifths, forward only, which is a third of a training step: (1/5) / (4/5)
     / 3 is 8 %. Twice that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter.
-    Keras'"'"' fit validates after passes alone.
+    Keras' fit validates after passes alone.
     Where most passes over the training data end early, more samples validated than trained on are more than one for each. In a loop
     without a loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass.
     Inside of it, more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
@@ -225,7 +225,7 @@ def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
 
 
 def _validates_by_passes(m: Measurements) -> bool:
-    """Whether a framework'"'"'s loop validates after passes over its data alone, and these are not cut short."""
+    """Whether a framework's loop validates after passes over its data alone, and these are not cut short."""
     words = m.training.words
     return (
         m.training.reads is not None

@@ -113,6 +113,8 @@ def _judge_function(m: Measurements) -> Judged | None:
     beside = m.compute.work.outside_model
     if beside is None:
         return None
+    # What copies to a device, or computes there, workers cannot do, and the time of calls is none of its own.
+    beside = replace(beside, makes_input=beside.makes_input and m.compute.device == "cpu")
     body = body_rest(m)
     share, low, high = share_interval(m, body)
     if (held := share * beside.share) < CLAIM:

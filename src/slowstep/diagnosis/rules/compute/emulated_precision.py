@@ -11,7 +11,8 @@ How the gain is predicted:
     measured by benchmarks/half_precision.py, one core with AVX-512: float16 8 to 31, bfloat16 with its instructions turned off 1.4 to 2.4,
     and 14 of a convolution where AVX2 was all that there was. B is what the loader's workers need per step.
 When it is wrong:
-    Small operations cost what their dispatch costs, whatever they hold: then the gain is less. Of what is compiled, of graphs of more than
+    Small operations cost what their dispatch costs, whatever they hold: where they take less than ten times that on average, no gain is
+    predicted, and the verdict is left open. Of what is compiled, of graphs of more than
     a thousand operations, and of frameworks whose graphs nobody looks at nothing is said. Memory may be why 16 bits were chosen.
 What to try:
     float32; where the processor has instructions for bfloat16, that instead of float16.
@@ -26,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -37,6 +38,9 @@ from slowstep.units import format_share
 NAME = "emulated-precision"
 # Of the time: what takes less is no bottleneck.
 WORTH = 0.10
+# Of its mean operation: ten times what dispatching one takes usually.
+OPERATION_NS = 10 * computing.DISPATCH.value
+ASSUMES = "float32 were as much faster as in slowstep's benchmark"
 # Of the time in 16 bits over that in float32: expected, pessimistic, optimistic.
 RATIOS = {kind: (of.value, *of.bounds) for kind, of in (("float16", computing.FLOAT16_EMULATED), (BFLOAT16, computing.BFLOAT16_EMULATED))}
 
@@ -49,7 +53,10 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, _taken_ns(m, narrow))
     if share < WORTH:
         return None
-    counterfactual = _counterfactual(m, narrow)
+    # What short operations take is mostly their dispatch, which no other type shortens.
+    nodes = m.trainer.facts.graph_nodes
+    are_long = nodes is not None and float(_passes_ns(m).mean()) >= OPERATION_NS * nodes
+    counterfactual = _counterfactual(m, narrow) if are_long else None
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -63,7 +70,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="forward and backward in it", value=share, unit="share of window", threshold=WORTH),
             saved_by(m, counterfactual),
         ),
-        gain=predict(m, counterfactual),
+        gain=unknown_gain(ASSUMES) if counterfactual is None else predict(m, counterfactual),
         fixes=_fixes(m, narrow),
         names_cause=True,
     )
@@ -88,7 +95,7 @@ def _counterfactual(m: Measurements, narrow: NarrowOperations) -> Counterfactual
 
     expected, low, high = RATIOS[narrow.dtype]
     return Counterfactual(
-        assumes="float32 were as much faster as in slowstep's benchmark",
+        assumes=ASSUMES,
         expected=case(expected),
         pessimistic=case(low, PESSIMISTIC_BESIDE),
         optimistic=case(high),
@@ -106,6 +113,6 @@ def _fixes(m: Measurements, narrow: NarrowOperations) -> tuple[Fix, ...]:
 RULE = Rule(
     name=NAME,
     stages=("compute",),
-    topics=("compute", "input", "ledger", "machine", "steps", "training"),
+    topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"),
     judge=judge,
 )

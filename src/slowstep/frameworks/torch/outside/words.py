@@ -76,6 +76,8 @@ WORDS = Words(
         Named.CONVOLVES: r"^(Conv(Transpose)?[123]d|conv(_transpose)?[123]d)$",
         Named.MULTIPLIES: r"^(Linear|linear|matmul|mm|bmm|addmm|baddbmm|@)$",
         Named.ATTENDS: r"^scaled_dot_product_attention$",
+        Named.REDUCES_MUCH: r"^(einsum|mv|tensordot|bilinear|cdist|multi_dot|outer|inner|[ir]*h?fft[2n]?|i?stft|(lstm|gru)(_cell)?|"
+        r"solve\w*|p?inv|svd\w*|eig\w*|qr|cholesky\w*|matrix_(exp|power)|lstsq|(slog)?det|(arg)?sort|topk|unique\w*)$",
     },
     packages=frozenset(
         {
