@@ -48,9 +48,13 @@ class SavedState:
         """Whether it is what a line writes just now; one that only wrote other things, a few times, is not looked at any more."""
         if self._others.get(asked_at, 0) >= MOST_OTHERS:
             return False
-        found = self.is_most_of(given)
-        if len(self._others) < MOST_LINES or asked_at in self._others:
-            self._others[asked_at] = _ALWAYS if found else self._others.get(asked_at, 0) + 1
+        found = False
+        try:
+            found = self.is_most_of(given)
+        finally:
+            # Also of what cannot be looked at: it would not be the next time.
+            if len(self._others) < MOST_LINES or asked_at in self._others:
+                self._others[asked_at] = _ALWAYS if found else self._others.get(asked_at, 0) + 1
         return found
 
     def is_most_of(self, given: Any) -> bool:
@@ -94,28 +98,32 @@ def _arrays_in(given: Any, readers: Iterable[_Reader]) -> Iterator[PlacedArray]:
     left = deque([given])
     # Held, for the number of an object that is gone may be another's.
     seen: dict[int, Any] = {}
-    while left and len(seen) < MOST_LOOKED_AT:
+    for _ in range(MOST_LOOKED_AT):
+        if not left:
+            return
         each = left.popleft()
-        if type(each) in _PLAIN or id(each) in seen:
+        if id(each) in seen:
             continue
         seen[id(each)] = each
         # Containers are no arrays, and to ask takes most of the time.
-        array = None if isinstance(each, _CONTAINERS) else next(_read([each], readers), None)
+        array = None if issubclass(type(each), _CONTAINERS) else next(_read([each], readers), None)
         if array is None:
-            left.extend(islice(_parts(each), MOST_LOOKED_AT))
+            left.extend(part for part in islice(_parts(each), max(MOST_LOOKED_AT - len(left), 0)) if type(part) not in _PLAIN)
         else:
             yield array
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return list(dict.values(value))
-    if isinstance(value, list):
-        return list.copy(value)
-    if isinstance(value, tuple):
+    """By the type, for to ask an object for its class may run its own code."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        return dict.values(value)
+    if issubclass(kind, list):
+        return list.__iter__(value)
+    if issubclass(kind, tuple):
         return tuple.__iter__(value)
     # Classes and modules hold what is nobody's state.
-    return () if isinstance(value, (type, type(sys))) else list(own_attributes(value).values())
+    return () if issubclass(kind, (type, type(sys))) else own_attributes(value).values()
 
 
 def _read(values: Iterable[Any], readers: Iterable[_Reader]) -> Iterator[PlacedArray]:

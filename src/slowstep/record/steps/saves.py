@@ -71,7 +71,8 @@ def timed_save(
             t1 = now()
             me.saving = False
             try:
-                if writes and recorder.live[0] and (holds is None or _is_state(holds, args, kwargs, t1 - t0)):
+                writes = writes and recorder.live[0]
+                if writes and (holds is None or _is_state(recorder, holds, args, kwargs, t1 - t0)):
                     where = _users_line()
                     line = 0 if where is None else recorder.text_id(where)
                     written = _UNKNOWN if flags else _written(target, begin)
@@ -79,12 +80,32 @@ def timed_save(
             except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
 
-    return save
+    return save if hasattr(type(original), "__get__") else _unbound(save, original)
 
 
-def _is_state(holds: Holds, args: tuple[Any, ...], kwargs: dict[str, Any], took_ns: int) -> bool:
-    caller = sys._getframe(2)
-    return took_ns >= SHORTEST_NS and holds(args, kwargs, (caller.f_code, caller.f_lineno))
+def _unbound(call: Any, original: Any) -> Any:
+    """In the place of a function that binds to no object, as built-in ones do not: in a class it stays what it is. It is pickled by its name,
+    which is the original's again when the recording is over.
+    """
+    name = f"{original.__module__}:{original.__qualname__}"
+
+    def reduced(_: Any) -> Any:
+        from pkgutil import resolve_name
+
+        return resolve_name, (name,)
+
+    kind = type(type(original).__name__, (), {"__call__": staticmethod(call), "__reduce__": reduced})
+    return functools.update_wrapper(kind(), original)
+
+
+def _is_state(recorder: Recorder, holds: Holds, args: tuple[Any, ...], kwargs: dict[str, Any], took_ns: int) -> bool:
+    if took_ns < SHORTEST_NS:
+        return False
+    caller, began_ns = sys._getframe(2), now()
+    try:
+        return holds(args, kwargs, (caller.f_code, caller.f_lineno))
+    finally:
+        recorder.spent_ns += now() - began_ns
 
 
 def _users_line() -> str | None:

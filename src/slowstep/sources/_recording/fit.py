@@ -217,8 +217,8 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
     | {"memory_available_bytes": int, "import_path": list[str], "physical_cores": int, "cpu_flags": list[str]},
     "iterator": {"num_workers": int, "prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
-    | {"snapshot_every": int, "changed": list[str], "generator": str, "drop_last": bool}
-    | {"persistent": bool, "pin_memory": bool, "marked": bool, "divides": bool, "draws": bool, "context": str}
+    | {"snapshot_every": int, "changed": list[str], "generator": str}
+    | {"persistent": bool, "marked": bool, "divides": bool, "draws": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
     | {"framework": str, "data_set_classes": list[list[str]], "sampler_classes": list[list[str]]},
     "training_frame": {"optimizer": int},

@@ -41,11 +41,14 @@ def _iterators(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = notes.of("iterator")
     columns = {name: [row.get(key) for row in rows] for name, key in _ITERATOR_KEYS.items()}
     columns["workers"] = [row.get("workers") or [] for row in rows]
+    # As the script has given them: 0 is as good as False.
+    columns |= {name: [value if value is None else bool(value) for value in columns[name]] for name in _GIVEN_FLAGS}
     if not rows:
         return TABLE["iterators"].empty()
     return pl.DataFrame({"process": [process] * len(rows), **columns}, schema=TABLE["iterators"].schema, strict=False)
 
 
+_GIVEN_FLAGS = ("pin_memory", "drop_last")
 _ITERATOR_KEYS = {
     "iterator": "id",
     "loader": "loader",

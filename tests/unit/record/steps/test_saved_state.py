@@ -161,6 +161,36 @@ def test_pickles_of_the_state_are_checkpoints_and_the_function_stays_picklable(
     assert names(written) == ["pickle.dump", "pickle.dumps"]
 
 
+def test_a_built_in_function_binds_to_nothing_and_is_pickled_by_its_name(recorder: Recorder, model: Any) -> None:
+    import pickle
+
+    undo = install_pickle(recorder)
+    try:
+        store = type("Store", (), {"dumps": pickle.dumps})()
+        kept = pickle.dumps
+        assert pickle.loads(store.dumps([1, 2])) == [1, 2]
+        assert kept.__name__ == "dumps"
+    finally:
+        undo()
+
+    assert pickle.loads(pickle.dumps(kept)) is pickle.dumps
+
+
+def test_a_look_at_long_lists_ends_soon(recorder: Recorder, model: Any) -> None:
+    met = 0
+
+    class Numbers(list):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            nonlocal met
+            met += 1
+            return super().__iter__()
+
+    state = recorder.shared(SavedState)
+
+    assert not state.is_most_of([Numbers([number] * 5_000) for number in range(6_000)])
+    assert met == 0
+
+
 def test_arrays_are_a_checkpoint_where_they_are_the_models(recorder: Recorder, model: Any, written: list[str], tmp_path: Path) -> None:
     undo = install_numpy(recorder)
     try:

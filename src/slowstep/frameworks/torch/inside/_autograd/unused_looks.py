@@ -257,7 +257,7 @@ def _version(gradient: Any) -> int | None:
 
 
 def _last_element(parameter: Any) -> float | None:
-    """None where reading it would wait for a device."""
-    if parameter.device.type != "cpu" or not parameter.numel():
+    """None where reading it would wait for a device, and of complex numbers."""
+    if parameter.device.type != "cpu" or not parameter.numel() or parameter.is_complex():
         return None
     return float(parameter.detach()[(-1,) * parameter.dim()])
