@@ -84,8 +84,9 @@ def timed_save(
 
 
 def _unbound(call: Any, original: Any) -> Any:
-    """In the place of a function that binds to no object, as built-in ones do not: in a class it stays what it is. It is pickled by its name,
-    which is the original's again when the recording is over.
+    """In the place of a function that binds to no object, as built-in ones do not: in a class it stays what it is.
+
+    It is pickled by its name, which is the original's again when the recording is over.
     """
     name = f"{original.__module__}:{original.__qualname__}"
 

@@ -100,6 +100,16 @@ class GraphLooks:
         """A pass begins at these tensors, and is one of the round."""
         began_ns, began_cpu_ns = now(), cpu_ns()
         self._left -= 1
+        try:
+            self._look(tensors, began_ns)
+        finally:
+            # Also of a look that fails: it would cost as much the next time.
+            self._spend(cpu_ns() - began_cpu_ns)
+        if not self._bears(0, began_ns):
+            # What only the next pass tells is worth one look more.
+            self._left = min(self._left, int(self._unused is not None and self._unused.are_to_follow))
+
+    def _look(self, tensors: Any, began_ns: int) -> None:
         nodes, is_whole = nodes_until(tensors, MOST_NODES)
         kept = None if self._border is None else _made_before(nodes, self._border)
         if self._first is None:
@@ -114,10 +124,6 @@ class GraphLooks:
                 self._tables.look(nodes)
             if is_whole and self._unused is not None:
                 self._unused.look(nodes, began_ns, self._round, self._bearable_ns(began_ns))
-        self._spend(cpu_ns() - began_cpu_ns)
-        if not self._bears(0, began_ns):
-            # What only the next pass tells is worth one look more.
-            self._left = min(self._left, int(self._unused is not None and self._unused.are_to_follow))
 
     def _bears(self, cost_ns: int, at_ns: int) -> bool:
         """Whether there was time enough for what looks have cost, and this."""
