@@ -174,14 +174,14 @@ def _of_passes(trainer: Trainer) -> _Range:
 
 
 def _with_python(passes: _Range, ledger: Ledger, calls: float) -> _Range:
-    """With Python around operations, of which a layer of Keras on PyTorch takes several times what the layer does: all that a forward takes
-    beyond what layers ever took beside their backward, and no more than so many calls of functions do.
+    """With Python around operations, of which a layer of Keras on PyTorch takes several times what the layer does: at most what a forward
+    takes beyond what layers usually take beside their backward, and no more than so many calls of functions do.
     """
     low, usual, high = passes
     backward, forward = (
         float(np.median(ledger.of("compute", *kinds))) for kinds in ((PartKind.BACKWARD,), (PartKind.FORWARD_AND_REST, PartKind.FORWARD))
     )
-    beyond = max(forward - backward / computing.LAYERS_BACKWARD.bounds[0], 0.0)
+    beyond = max(forward - backward / computing.LAYERS_BACKWARD.value, 0.0)
     return low, usual, None if high is None else high + min(beyond, calls * computing.PYTHON_CALL.value)
 
 

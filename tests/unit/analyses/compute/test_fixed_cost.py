@@ -56,9 +56,9 @@ def test_the_upper_bound_is_never_more_than_the_step(tmp_path):
     assert cost.high_ns == cost.step_ns
 
 
-@pytest.mark.parametrize(("share", "calls", "more_ms"), [(0.9, 1e9, 0.9 * 18 - 0.1 * 18 / 0.3), (0.9, 1000, 3), (0.9, 0, 0), (0.7, 1e9, 0)])
+@pytest.mark.parametrize(("share", "calls", "more_ms"), [(0.9, 1e9, 0.9 * 18 - 0.1 * 18 / 1.5), (0.9, 1000, 3), (0.9, 0, 0), (0.4, 1e9, 0)])
 def test_python_around_operations_may_be_fixed(tmp_path, share, calls, more_ms):
-    """Of 18 ms a backward of 1.8 tells of a forward of 6 at most; a call takes 3 us at most."""
+    """Of 18 ms a backward of 1.8 tells of layers of 1.2 usually; a call takes 3 us at most."""
     training = Training(workers=2, fixed_ms=2, per_sample_ms=1, batch_size=16, forward_share=share)
     m = measure_recording(SOURCE.read(make_recording(tmp_path, training)))
 
