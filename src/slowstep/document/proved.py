@@ -19,9 +19,15 @@ _DATA: Final = frozenset((NUMERICS, ORDER))
 
 
 def largest_proved(rows: Sequence[ExperimentRow]) -> ExperimentRow | None:
-    """Its row. What a finding names goes before what was asked for beside it: most of that answers a question, and is no change to make."""
+    """Its row. A finding's first fix goes before what else it names, and that before what was asked for beside it: most of those answer a
+    question, as what leaving something out would gain, and are no change to make.
+    """
     proved = [row for row in rows if row["verdict"] == GainVerdict.PROVED]
-    return max(proved, key=lambda row: (row["rule"] is not None, row["gain"]["value"] if row["gain"] else 1.0), default=None)
+    return max(proved, key=lambda row: (_rank(row), row["gain"]["value"] if row["gain"] else 1.0), default=None)
+
+
+def _rank(row: ExperimentRow) -> int:
+    return 0 if row["rule"] is None else 2 if row["role"] == "fix" else 1
 
 
 def outcome_row(rows: Sequence[ExperimentRow], changes: Mapping[str, ScriptChange], *, trustworthy: bool | None) -> OutcomeRow | None:

@@ -74,8 +74,8 @@ _NUMBERS: Final = {
     "same": "losses compared",
     "compared": "losses compared",
     "same input": "input compared",
-    "other input": "not the numbers that it claims",
-    "other losses": "not the numbers that it claims",
+    "other input": "input compared",
+    "other losses": "losses compared",
 }
 _CHANGES: Final = {"order": "other order of the data: only the throughput is compared", "numerics": "changes the numerics"}
 

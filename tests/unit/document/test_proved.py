@@ -16,7 +16,7 @@ SPEEDS = {"per": "sample", "as_is_per_s": 100.0, "per_s": 170.0}
 
 def row(lever: str, gain: float, *, rule: str | None = "serial-loader", verdict: str = "proved", **more: Any) -> Any:
     interval = {"value": gain, "low": gain - 0.1, "high": gain + 0.1}
-    usual = {"gain": interval, "throughput": SPEEDS, "used": "wall", "numerics": None, "changes": []}
+    usual = {"role": "fix", "gain": interval, "throughput": SPEEDS, "used": "wall", "numerics": None, "changes": []}
     return {"lever": lever, "rule": rule, "verdict": verdict, **usual, **more}
 
 
@@ -29,6 +29,8 @@ def row(lever: str, gain: float, *, rule: str | None = "serial-loader", verdict:
         ([row("mock-loader", 4.0, rule=None), row("workers=2", 1.2)], "workers=2"),
         ([row("mock-loader", 4.0, rule=None), row("workers=2", 1.2, rule=None)], "mock-loader"),
         ([row("workers=2", 1.2), {**row("workers=4", 1.0), "gain": None}], "workers=2"),
+        ([{**row("stub=data:load", 1.5), "role": "other"}, row("workers=2", 1.4)], "workers=2"),
+        ([{**row("stub=data:load", 1.5), "role": "other"}, row("mock-loader", 4.0, rule=None)], "stub=data:load"),
     ],
 )
 def test_the_largest_is_of_what_a_finding_names_where_one_does(rows: list[Any], lever: str | None) -> None:

@@ -83,7 +83,10 @@ def says(found: SameNumbers) -> str:
     if found.steps < FEWEST_STEPS:
         return f"the numbers could not be compared: {found.steps} steps were seen of each run"
     if found.same_input is False and is_early(found.first_other):
-        return f"the data came in another order or form from step {found.first_other} on, where two runs without the lever had the same"
+        return (
+            f"from step {found.first_other} on the data came in another order or form than in two runs without it, as where samples draw "
+            "random numbers of the training's"
+        )
     if found.same_input is False:
         return f"the input is the same up to step {found.first_other}, and then in another order or form, as where each pass draws its own"
     if found.bitwise_equal:
