@@ -313,3 +313,30 @@ def test_a_model_that_is_no_module_is_the_training_s_work_where_its_input_is_kno
     report = json.loads((work.recording() / "report.json").read_text())
     assert next(row["share"] for row in report["ledger"] if row["stage"] == "compute") > 0.9
     assert report["verdict"]["state"] != "bottleneck"
+
+
+IN_ARGUMENTS = """\
+import time, torch
+
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def load():
+    time.sleep(0.02)
+    return torch.randn(4, 8)
+
+for step in range(60):
+    loss = model(
+        load(),
+    ).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_batch_that_is_made_in_the_arguments_of_the_forward_is_input(work: Workplace) -> None:
+    parts = shares_of(work, IN_ARGUMENTS)
+
+    assert sum(share for (stage, _), share in parts.items() if stage in {"read", "preprocess"}) > 0.5
+    assert [name for stage, name in parts if stage == "output" and name == "load"] == []

@@ -26,9 +26,14 @@ class RunningCall:
     """
 
     column: int
-    name: str | None
-    in_loop: bool | None
+    name: str | None = None
+    in_loop: bool | None = None
+    end_line: int | None = None
     end_column: int | None = None
+
+
+# Line, from 1, and column, from 0.
+TextPosition = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +45,14 @@ class Frame:
     first_line: int
     line: int
     call: RunningCall | None = field(default=None, compare=False)
+
+    @property
+    def call_span(self) -> tuple[TextPosition, TextPosition] | None:
+        """Where in the file the call begins and ends that it is in; None where that is not known."""
+        call = self.call
+        if call is None or call.end_line is None or call.end_column is None:
+            return None
+        return (self.line, call.column), (call.end_line, call.end_column)
 
 
 # First and last lines of loops, by file, name and first line of the function that holds them.

@@ -217,11 +217,21 @@ def test_the_way_into_torch_is_told_root_first_with_the_frameworks_that_lead_the
     )
     frame = None
     for line, file in enumerate(files, start=3):
-        frame = SimpleNamespace(f_code=_code(file), f_lineno=line, f_back=frame)
+        frame = SimpleNamespace(f_code=_code(file), f_lineno=line, f_lasti=0, f_back=frame)
 
     path = call_path(frame)  # type: ignore[arg-type]
 
-    assert [(file, line) for file, _, _, line in path] == [(files[0], 3), (files[1], 4)]
+    assert [(file, line) for file, _, _, line in path["frames"]] == [(files[0], 3), (files[1], 4)]
+    assert path["calls"] == [None, None]
+
+
+def test_the_way_into_torch_tells_where_each_call_ends() -> None:
+    text = "found = path_here(\n    1,\n    2,\n)\n"
+    here: dict[str, Any] = {"path_here": lambda *_: call_path(sys._getframe())}
+    exec(compile(text, "/home/me/train.py", "exec"), here)
+
+    called = [(frame[0], frame[3], call) for frame, call in zip(here["found"]["frames"], here["found"]["calls"], strict=True)]
+    assert ("/home/me/train.py", 1, [len("found = "), 4, 1]) in called
 
 
 def test_frames_of_installed_frameworks_are_passed_over() -> None:
@@ -234,7 +244,7 @@ def test_frames_of_installed_frameworks_are_passed_over() -> None:
 
 
 def _code(file: str) -> Any:
-    return SimpleNamespace(co_filename=file, co_qualname="train", co_firstlineno=1)
+    return SimpleNamespace(co_filename=file, co_qualname="train", co_firstlineno=1, co_positions=lambda: iter(()))
 
 
 def _raised(call: Any) -> BaseException:

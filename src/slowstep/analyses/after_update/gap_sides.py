@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.python.functions import Path
-from slowstep.analyses.python.loop import NOWHERE, are_lines_comparable, is_before, meeting, met_frame
+from slowstep.analyses.python.loop import NOWHERE, CallOrder, are_lines_comparable, is_before, meeting, met_frame, order_of
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.intervals import Ints
@@ -90,8 +90,7 @@ def _beside_updates(path: Path, trainer: Trainer, between: GapBounds) -> GapSide
     depth = max(below, above)
     if depth == NOWHERE:
         return GapSide.UNKNOWN
-    line = path[depth].line
-    is_after = below == depth and line > met_frame(done, depth).line
-    is_input = above == depth and line < met_frame(following, depth).line
+    is_after = below == depth and order_of(path[depth], met_frame(done, depth)) is CallOrder.AFTER
+    is_input = above == depth and order_of(path[depth], met_frame(following, depth)) is CallOrder.BEFORE
     # Both, where the one follows the other without a turn of the loop between.
     return GapSide.UNKNOWN if is_after == is_input else GapSide.AFTER if is_after else GapSide.INPUT

@@ -89,9 +89,9 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
     rows = rows.sort("time_ns")
     frames: dict[int, list[Frame]] = defaultdict(list)
     known = timeline.table("frames").filter(pl.col("process") == process).sort("stack", "depth")
-    columns = ("stack", "file", "function", "first_line", "line", "column", "end_column", "called", "in_loop")
-    for stack, file, function, first, line, column, end, called, in_loop in known.select(columns).iter_rows():
-        call = None if column is None else RunningCall(column=column, name=called, in_loop=in_loop, end_column=end)
+    columns = ("stack", "file", "function", "first_line", "line", "column", "end_line", "end_column", "called", "in_loop")
+    for stack, file, function, first, line, column, end_line, end, called, in_loop in known.select(columns).iter_rows():
+        call = None if column is None else RunningCall(column=column, name=called, in_loop=in_loop, end_line=end_line, end_column=end)
         frames[stack].append(Frame(file=file, function=function, first_line=first, line=line, call=call))
     return Stacks(
         time_ns=rows["time_ns"].to_numpy(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from enum import Enum
 from typing import NamedTuple
 
 from slowstep.analyses.python.functions import (
@@ -118,10 +119,34 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
     return all(is_library(frame) for frame in frames) and any(files.search(frame.file) for frame in first)
 
 
+class CallOrder(Enum):
+    """When a function does something, beside a call that it makes."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    UNKNOWN = "in the same line"
+
+
+def order_of(frame: Frame, calling: Frame) -> CallOrder:
+    """When a function does what `frame` is in, beside the call that it makes in `calling`, in one pass through its text.
+
+    Arguments come before the call that they are for, in whichever line they stand. Lines tell where it is not known what the calls span.
+    """
+    own, its = frame.call_span, calling.call_span
+    if own is not None and its is not None and own != its:
+        is_argument, has_as_argument = its[0] <= own[0] and own[1] <= its[1], own[0] <= its[0] and its[1] <= own[1]
+        if is_argument or has_as_argument:
+            return CallOrder.BEFORE if is_argument else CallOrder.AFTER
+        return CallOrder.BEFORE if own[1] <= its[0] else CallOrder.AFTER
+    if its is not None and its[0][0] < frame.line <= its[1][0]:
+        return CallOrder.BEFORE
+    return CallOrder.UNKNOWN if frame.line == calling.line else CallOrder.BEFORE if frame.line < calling.line else CallOrder.AFTER
+
+
 def is_before(path: Path, way: Path) -> bool:
-    """Whether a stack stands before the call that the `way` leads to, by the lines of the frame in which they part."""
+    """Whether a stack stands before the call that the `way` leads to, by the frame in which they part; its line where no more is known."""
     depth = meeting(path, way)
-    return depth != NOWHERE and path[depth].line <= met_frame(way, depth).line
+    return depth != NOWHERE and order_of(path[depth], met_frame(way, depth)) is not CallOrder.AFTER
 
 
 def is_below(path: Path, way: Path, other_cells: int) -> bool:
@@ -131,13 +156,13 @@ def is_below(path: Path, way: Path, other_cells: int) -> bool:
 
 def are_lines_comparable(path: Path, way: Path, update: Path, other_cells: int) -> bool:
     """Whether path and way part in the same text, and not in a line that makes the `update` too: the lines of two cells say nothing about
-    before and after, nor does one line for all of a step.
+    before and after, nor does one line for all of a step, where it is not known which of its calls is which.
 
     Commands at a prompt all have the file `<stdin>`: with `other_cells`, the way may be that of another one.
     """
     depth = meeting(path, way)
     if 0 <= depth < len(way) and depth == len(update) - 1 and path[depth].line == way[depth].line == update[depth].line:
-        return False
+        return order_of(path[depth], way[depth]) is not CallOrder.UNKNOWN
     if depth == NOWHERE or not is_cell_top_level(path[depth]):
         return True
     return path[depth].file == met_frame(way, depth).file and not (other_cells and path[depth].file == "<stdin>")

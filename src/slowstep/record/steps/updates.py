@@ -234,7 +234,7 @@ class Updates:
         frame = training_frame(called_in)
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
-            recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(called_in)})
+            recorder.note({"kind": "training_path", "optimizer": self._number, **call_path(called_in)})
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(called_in)})
             around = loops_around(called_in)
             if around is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from itertools import islice
 from types import FrameType
 from typing import Any, Final
 
@@ -28,18 +29,30 @@ def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
     return None
 
 
-def call_path(frame: FrameType | None) -> list[list[Any]]:
-    """The frames that lead into what computes, root first, as [file, function, first line, line]; frames of slowstep are left out."""
+def call_path(frame: FrameType | None) -> dict[str, list[Any]]:
+    """The frames that lead into what computes, root first, as [file, function, first line, line]; frames of slowstep are left out. The
+    calls that they are in, as [column, last line, last column], None where that is not known: an argument may stand in a line below.
+    """
     while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _computes(frame.f_code.co_filename)):
         frame = frame.f_back
-    path: list[list[Any]] = []
-    while frame is not None and len(path) < _DEEPEST:
+    frames: list[list[Any]] = []
+    calls: list[list[int] | None] = []
+    while frame is not None and len(frames) < _DEEPEST:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
-            path.append([code.co_filename, code.co_qualname, code.co_firstlineno, line_of(frame)])
+            frames.append([code.co_filename, code.co_qualname, code.co_firstlineno, line_of(frame)])
+            calls.append(_call_of(frame))
         frame = frame.f_back
-    path.reverse()
-    return path
+    frames.reverse()
+    calls.reverse()
+    return {"frames": frames, "calls": calls}
+
+
+def _call_of(frame: FrameType) -> list[int] | None:
+    line, last_line, column, last_column = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    if line != frame.f_lineno or last_line is None or column is None or last_column is None:
+        return None
+    return [column, last_line, last_column]
 
 
 def functions_around(frame: FrameType | None) -> list[list[Any]]:

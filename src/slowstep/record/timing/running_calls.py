@@ -23,18 +23,25 @@ _INSTRUCTION: Final = 2
 
 
 class LineCall(NamedTuple):
-    """A call or an operation: its column in the line (bytes of UTF-8, from 0), the end of it, the dotted name of what is called or the
-    operator's sign (None where it is neither), and whether a loop of the function holds it.
+    """A call or an operation: its column in the line (bytes of UTF-8, from 0), the line and column of its end, the dotted name of what is
+    called or the operator's sign (None where it is neither), and whether a loop of the function holds it.
     """
 
     column: int
+    end_line: int | None
     end_column: int
     name: str | None
     in_loop: bool
 
     def note(self) -> dict[str, Any]:
         """As the description of a frame has it."""
-        return {"column": self.column, "end_column": self.end_column, "called": self.name, "in_loop": self.in_loop}
+        return {
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "called": self.name,
+            "in_loop": self.in_loop,
+        }
 
 
 class LineCalls:
@@ -70,7 +77,7 @@ def _calls_of(code: CodeType) -> dict[int, LineCall]:
             _name(names, begin, step)
         elif _CALL in step.opname or step.opname == _OPERATOR:
             name = step.argrepr if step.opname == _OPERATOR else names.get(begin)
-            call = LineCall(place.col_offset, place.end_col_offset, name, step.offset <= loop_end)
+            call = LineCall(place.col_offset, place.end_lineno, place.end_col_offset, name, step.offset <= loop_end)
             # A frame that has called a function in Python stands behind what the interpreter caches of the call.
             found.update(dict.fromkeys(range(step.offset, ends, _INSTRUCTION), call))
         if step.opname.startswith(_ENDS_NAME):

@@ -81,10 +81,17 @@ def _table_fits(table: NoteLine) -> bool:
 
 
 def _path_fits(note: NoteLine) -> bool:
-    frames = note.get("frames")
-    return isinstance(frames, list) and all(
+    frames, calls = note.get("frames"), note.get("calls")
+    if not isinstance(frames, list) or not all(
         isinstance(frame, list) and len(frame) == 4 and all(map(is_of, frame, (str, str, int, int))) for frame in frames
-    )
+    ):
+        return False
+    # Older recordings have no calls.
+    return calls is None or (isinstance(calls, list) and len(calls) == len(frames) and all(map(_call_fits, calls)))
+
+
+def _call_fits(call: object) -> bool:
+    return call is None or (isinstance(call, list) and len(call) == 3 and all(is_of(number, int) for number in call))
 
 
 def _iterator_fits(note: NoteLine) -> bool:
@@ -226,7 +233,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "hook": {"name": str, "state": str, "reason": str},
     "experiment": {"begin_ns": int},
     "batch": {"array_bytes": int},
-    "frame": {"column": int, "end_column": int, "called": str, "in_loop": bool},
+    "frame": {"column": int, "end_line": int, "end_column": int, "called": str, "in_loop": bool},
     "lines": {"of": str, "counting_ns": int, "complete": bool},
     "facts": {
         "framework": str,

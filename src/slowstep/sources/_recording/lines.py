@@ -89,7 +89,7 @@ _CLASS_KEYS = {"data_set": "data_set_classes", "sampler": "sampler_classes"}
 
 
 _FRAME = ("file", "function", "first_line", "line")
-_CALL = ("column", "end_column", "called", "in_loop")
+_CALL = ("column", "end_line", "end_column", "called", "in_loop")
 
 
 def _frames(process: int, notes: NoteLines) -> pl.DataFrame:

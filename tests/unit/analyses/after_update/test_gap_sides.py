@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between_updates, nearest_optimizer, side_of
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.timeline.timeline import Frame
+from slowstep.timeline.timeline import Frame, RunningCall
 
 CRITIC, GENERATOR = 1, 2
 
@@ -61,6 +62,20 @@ def _side(line: int, done: int, following: int, sees_forward: bool = True, **cha
 )
 def test_between_updates_of_one_optimizer_lines_tell_input_from_output(line, done, following, side):
     assert _side(line, done, following) is side
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "side"), [(13, (4, 10), GapSide.INPUT), (12, (2, 20), GapSide.AFTER)], ids=["in it", "around it"]
+)
+def test_an_argument_of_the_updating_call_is_input_in_whichever_line_it_stands(line, columns, side):
+    def in_call(line: int, column: int, end_line: int, end_column: int) -> tuple[Frame, ...]:
+        call = RunningCall(column=column, end_line=end_line, end_column=end_column)
+        return (_loop(line)[0], replace(_loop(line)[1], call=call))
+
+    trainer = _trainer(way_to={CRITIC: in_call(12, 4, 14, 5)}.__getitem__)
+    path = (*in_call(line, columns[0], max(line, 12 if side is GapSide.INPUT else 15), columns[1]), _frame("called", 61, first=60))
+
+    assert side_of(path, trainer, GapBounds(CRITIC, CRITIC, True)) is side
 
 
 def test_of_optimizers_in_functions_of_their_own_the_inner_one_tells():

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
+
 import pytest
 
-from slowstep.analyses.python.loop import NOWHERE, are_lines_comparable, called_framework, called_from_loop, is_before, meeting
-from slowstep.timeline.timeline import Frame
+from slowstep.analyses.python.loop import (
+    NOWHERE,
+    CallOrder,
+    are_lines_comparable,
+    called_framework,
+    called_from_loop,
+    is_before,
+    meeting,
+    order_of,
+)
+from slowstep.timeline.timeline import Frame, RunningCall
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
 
@@ -143,6 +155,47 @@ def test_an_argument_of_a_function_that_makes_the_whole_step_comes_before_it():
     forward, update = (SCRIPT, called, _library("_call_impl")), (SCRIPT, _frame("train_step", 33, first=30))
 
     assert are_lines_comparable((SCRIPT, _frame("next_batch", 61, first=60)), forward, update, 0)
+
+
+def _call(text: str, name: str) -> Frame:
+    """The frame of a loop in `text` that is in the call of a function of that name, without its own lines' indents."""
+    node = next(each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call) and ast.unparse(each.func).endswith(name))
+    call = RunningCall(column=node.col_offset, end_line=node.end_lineno, end_column=node.end_col_offset)
+    return replace(_frame("fit", node.lineno), call=call)
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("batch = load(); step(batch)", CallOrder.BEFORE),
+        ("step(load())", CallOrder.BEFORE),
+        ("step(\n    state,\n    load(),\n)", CallOrder.BEFORE),
+        ("step(state)\nload()", CallOrder.AFTER),
+        ("step(batch); batch = load()", CallOrder.AFTER),
+        ("load(step(batch))", CallOrder.AFTER),
+        ("load(\n    step(\n        batch,\n    ),\n)", CallOrder.AFTER),
+        ("step(batch).load()", CallOrder.AFTER),
+        ("load().step()", CallOrder.BEFORE),
+    ],
+)
+def test_where_calls_begin_and_end_tells_which_comes_first(text, order):
+    load, step = _call(text, "load"), _call(text, "step")
+
+    assert order_of(load, step) is order
+    assert are_lines_comparable((SCRIPT, load), (SCRIPT, step), (SCRIPT, step), 0)
+    assert is_before((SCRIPT, load), (SCRIPT, step)) is (order is CallOrder.BEFORE)
+
+
+def test_a_line_within_a_call_is_an_argument_of_it_and_its_first_line_may_be_anything():
+    step = _call("step(\n    batch,\n)", "step")
+
+    assert [order_of(_frame("fit", line), step) for line in (1, 2, 3, 4)] == [
+        CallOrder.UNKNOWN,
+        CallOrder.BEFORE,
+        CallOrder.BEFORE,
+        CallOrder.AFTER,
+    ]
+    assert order_of(step, step) is CallOrder.UNKNOWN
 
 
 def _lightning(function: str, line: int, module: str = "loops/training_epoch_loop.py") -> Frame:

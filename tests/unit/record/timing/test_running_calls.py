@@ -153,3 +153,4 @@ def test_frames_of_one_line_in_other_calls_are_other_frames_of_a_stack():
     frames = [note for note in notes if note["kind"] == "frame"]
     assert [note["called"] for note in frames] == ["self.out", "self.wide"]
     assert frames[0]["end_column"] - frames[1]["end_column"] == len("))")
+    assert [note["end_line"] for note in frames] == [line, line]

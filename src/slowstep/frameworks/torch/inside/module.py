@@ -159,7 +159,7 @@ def _introduce(recorder: Recorder) -> None:
     frame = training_frame(called)
     if frame is not None and recorder.ensure_open():
         recorder.note({"kind": "forward_frame", **frame})
-        recorder.note({"kind": "forward_path", "frames": call_path(called)})
+        recorder.note({"kind": "forward_path", **call_path(called)})
 
 
 def _build_begin(recorder: Recorder) -> Callable[[ThreadState, int], int]:
