@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 UNKNOWN: Final = "not measured"
 MIB: Final = 2.0**20
 GIB: Final = 2.0**30
+# Ranks that a sentence names.
+RANKS_NAMED: Final = 8
 
 # An interval that a tenth would show as one number, or nearly.
 _NARROW: Final = 0.25
@@ -34,6 +37,16 @@ def format_number(value: float | None) -> str:
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Things that are counted, by a noun whose plural takes an s unless another is given: "1 worker", "1,200 steps", "2 copies"."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_ranks(numbers: Sequence[int], count: int | None = None) -> str:
+    """Ranks by their numbers, the first of them where there are many: "rank 3", "ranks 1, 2", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 56 more".
+
+    `count` is how many there are, where `numbers` has the first of them only.
+    """
+    more = (len(numbers) if count is None else count) - min(len(numbers), RANKS_NAMED)
+    text = ", ".join(map(str, numbers[:RANKS_NAMED])) + (f" and {more:,} more" if more else "")
+    return f"rank {text}" if len(numbers) == 1 and not more else f"ranks {text}"
 
 
 def format_duration(duration_ns: float | None) -> str:

@@ -110,3 +110,16 @@ def test_durations_are_read_as_people_type_them(text, seconds):
 def test_what_is_no_duration_is_refused_with_an_example(text):
     with pytest.raises(BadUsage, match=r"^--budget: .*is no duration.*60s, 2m or 1\.5h"):
         parse_duration_option(text, "--budget")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count", "text"),
+    [
+        ((3,), None, "rank 3"),
+        ((1, 2), None, "ranks 1, 2"),
+        (range(10), None, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"),
+        (range(64), 98, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 90 more"),
+    ],
+)
+def test_of_many_ranks_the_first_are_named_and_the_others_counted(numbers, count, text):
+    assert units.format_ranks(numbers, count) == text

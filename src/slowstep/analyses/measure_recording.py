@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -56,8 +56,8 @@ from slowstep.analyses.python.functions import Files, Stacks, files_of
 from slowstep.analyses.python.garbage import Garbage, find_garbage
 from slowstep.analyses.python.python_topic import PythonTopic
 from slowstep.analyses.recording_analyses import MeasureCapture, RecordingAnalyses
+from slowstep.analyses.sharing.sharing import NONE_MISSING, MissingRanks, Sharing, concurrent_trainings, cores_of_one, find_sharing
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
-from slowstep.analyses.sharing.sharing import Sharing, concurrent_trainings, cores_of_one, find_sharing
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.loader_changes import find_loader_changes
 from slowstep.analyses.steps.steps import Floats, Steps
@@ -77,14 +77,14 @@ def measure_recording(
     *,
     process: int | None = None,
     measure_capture: MeasureCapture | None = None,
-    missing: Sequence[int] = (),
+    missing: MissingRanks = NONE_MISSING,
 ) -> Measurements:
     """Measure the training of one process, of that with most updates where none is named; `missing` are the ranks of its job that left no
     recording. Raises NothingRecorded where nothing trained.
 
     An analysis that fails by a fault of its own takes only what needs it with it.
     """
-    analyses = RecordingAnalyses(timeline, warmup, process, measure_capture, tuple(missing))
+    analyses = RecordingAnalyses(timeline, warmup, process, measure_capture, missing)
     # Whether anything trained is known at once, and whether a profiler captured some of it.
     _ = analyses.steps
     makers = MAKERS if not analyses.has_captured else {"captured": lambda analyses: analyses.captured, **MAKERS}
@@ -321,7 +321,7 @@ def _files(gaps: TimedGaps | None, trainer: Trainer, stacks: Stacks) -> Files:
     return {**timed_files(gaps, trainer), **files_of(stacks, trainer.facts.script)}
 
 
-def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str, missing: tuple[int, ...]) -> Sharing:
+def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str, missing: MissingRanks) -> Sharing:
     return find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device, missing=missing)
 
 

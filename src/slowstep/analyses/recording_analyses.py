@@ -29,7 +29,7 @@ from slowstep.analyses.machine.machine import Machine, find_machine
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads, find_concurrent_threads
 from slowstep.analyses.python.functions import Stacks, read_stacks
-from slowstep.analyses.sharing.sharing import load_among_launchers
+from slowstep.analyses.sharing.sharing import NONE_MISSING, MissingRanks, load_among_launchers
 from slowstep.analyses.steps.captures import Capture, find_capture
 from slowstep.analyses.steps.steps import Floats, Steps, find_steps
 from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
@@ -52,7 +52,7 @@ class RecordingAnalyses:
         warmup: int | None,
         process: int | None,
         measure_capture: MeasureCapture | None = None,
-        missing: tuple[int, ...] = (),
+        missing: MissingRanks = NONE_MISSING,
     ) -> None:
         self.attempt = Attempts()
         self.timeline, self.missing = timeline, missing

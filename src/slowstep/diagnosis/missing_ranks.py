@@ -23,7 +23,7 @@ Ranks that were recorded and never updated are idle, those of other machines or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -33,10 +33,8 @@ from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Fix, Verdict
 from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Wording
-from slowstep.units import format_count
+from slowstep.units import format_count, format_ranks
 
-# Ranks that a sentence names.
-NAMED: Final = 8
 OTHERS_IN_TIME: Final = "no other rank became late"
 
 LATE_ONE_MAY_BE_MISSING: Final = Wording(
@@ -109,22 +107,16 @@ def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     found = (
         _missing(job) if job.missing_count else None,
         RANKS_NOT_NAMED(unnamed) if unnamed and len(job.ranks) > 1 else None,
-        IDLE_RANKS(len(job.idle), ranks=name_ranks(job.idle)) if job.idle else None,
-        SHORT_TRAININGS(len(short), ranks=name_ranks(short)) if short else None,
+        IDLE_RANKS(len(job.idle), ranks=format_ranks(job.idle)) if job.idle else None,
+        SHORT_TRAININGS(len(short), ranks=format_ranks(short)) if short else None,
         EARLIER_ATTEMPTS(job.repeated) if job.repeated else None,
         RANKS_ELSEWHERE(job.elsewhere) if job.elsewhere else None,
     )
     return [row for row in found if row is not None]
 
 
-def name_ranks(numbers: Sequence[int]) -> str:
-    """Ranks by their numbers, the first of them where there are many."""
-    text = ", ".join(map(str, numbers[:NAMED])) + (f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else "")
-    return f"rank {text}" if len(numbers) == 1 else f"ranks {text}"
-
-
 def _missing(job: Job) -> Health:
     if job.is_excerpt:
         return WITHOUT_TRACE(job.missing_count, here=len(job.ranks), size=job.size)
     here = "of those on this machine " if job.elsewhere else None
-    return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=name_ranks(job.missing))
+    return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=format_ranks(job.missing, job.missing_count))

@@ -22,6 +22,7 @@ from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import BACKWARD, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
+from slowstep.units import format_ranks
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
@@ -63,7 +64,7 @@ OVERLAP_NOT_KNOWN = Wording(
 )
 LATE_ONE_NOT_RECORDED = Wording(
     "late-one-not-recorded",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
+    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for {missing}, "
     "which left no recording, is not seen; {remedy}",
 )
 BEFORE_UPDATE = Wording(
@@ -135,8 +136,10 @@ def _in_sharing(m: Measurements) -> Doubt | None:
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
-    if shared >= HEALTHY_SHARING and m.sharing.missing:
-        return by_hand(LATE_ONE_NOT_RECORDED, SEE_WHY, share=shared, missing=", ".join(map(str, m.sharing.missing)))
+    if shared >= HEALTHY_SHARING and m.sharing.missing.count:
+        return by_hand(
+            LATE_ONE_NOT_RECORDED, SEE_WHY, share=shared, missing=format_ranks(m.sharing.missing.numbers, m.sharing.missing.count)
+        )
     if shared >= HEALTHY_SHARING:
         how = m.training.words.write({Remedy.ACCUMULATE: ...})
         advice = f"try fewer, larger exchanges: accumulate gradients{how and f', {how}'}"

@@ -8,12 +8,12 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
-from slowstep.diagnosis.missing_ranks import name_ranks
 from slowstep.diagnosis.unseen_time import HEALTHY_SHARING
 from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
 from slowstep.health import HealthKind
 from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_ranks
 
 # As `record/system/place.py` names them, in a folder of the job's own.
 LAUNCHER_FOLDER: Final = re.compile(r"-rank(\d+)-\d+\Z")
@@ -32,7 +32,7 @@ def missing_launchers(timeline: Timeline, folder: Path, m: Measurements) -> list
     absent = sorted(set(range(run.launchers)) - found)
     if not absent:
         return []
-    missing = MISSING_LAUNCHERS(len(absent), launchers=run.launchers, absent=name_ranks(absent), folder=folder.parent.name)
+    missing = MISSING_LAUNCHERS(len(absent), launchers=run.launchers, absent=format_ranks(absent), folder=folder.parent.name)
     return [health_row(missing)]
 
 

@@ -13,6 +13,7 @@ from slowstep.analyses.job.rank_steps import RankPace, own_work_ms, recorded_ste
 from slowstep.analyses.job.recorded_job import recorded_job
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.sharing.sharing import NONE_MISSING, MissingRanks
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import other_training_processes
 from slowstep.analyses.steps.untrained import with_failure
@@ -98,7 +99,7 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
     """What one training tells by itself."""
     warmup = timeline.run.warmup if warmup is None else warmup
-    missing = () if rank.rank is None else job.missing
+    missing = NONE_MISSING if rank.rank is None else MissingRanks(numbers=tuple(job.missing), count=job.missing_count)
     capture = partial(_measure_capture, rank.path)
     m = measure_recording(timeline, warmup, process=rank.process, measure_capture=capture, missing=missing).settle()
     attempt = Attempts()

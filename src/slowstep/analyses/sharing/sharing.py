@@ -25,6 +25,17 @@ SEEN_FROM = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MissingRanks:
+    """Ranks of a job that left no recording: the first of their numbers where they are very many, and how many there are."""
+
+    numbers: tuple[int, ...] = ()
+    count: int = 0
+
+
+NONE_MISSING = MissingRanks()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Sharing:
     """One rank among the others of its job; `ranks` is 1 where there are no others."""
 
@@ -34,11 +45,11 @@ class Sharing:
     own_ns: Floats  # per step, all but gradient sharing: its own work
     apart: bool = False  # the others are recorded by launchers of their own
     syncs: GradientSyncs | None = None  # which backward passes share gradients, where that is known
-    missing: tuple[int, ...] = ()  # ranks of its job that left no recording
+    missing: MissingRanks = NONE_MISSING
 
 
 def find_sharing(
-    timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str, missing: tuple[int, ...] = ()
+    timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str, missing: MissingRanks = NONE_MISSING
 ) -> Sharing:
     """What is known of this rank's part in its job. `shared_ns` is what the ledger charges to gradient sharing, per step."""
     facts = trainer.facts
