@@ -16,9 +16,9 @@ from slowstep.analyses.batches.counted_work import CountedWork, find_counted
 from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
 from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
-from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
-from slowstep.analyses.batches.sampler import SamplerTime, divide_sampler_time
-from slowstep.analyses.batches.transfer import with_held_transfers
+from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, find_fetches
+from slowstep.analyses.batches.sampler import SamplerTime
+from slowstep.analyses.batches.wait_causes import divide_waits_by_cause
 from slowstep.analyses.compute.forward_counts import at_usual_counts
 from slowstep.analyses.compute.work import Work, find_work
 from slowstep.analyses.ledger.captured_ledger import with_captured_ledger
@@ -85,8 +85,7 @@ class RecordingAnalyses:
 
     @cached_property
     def _waits_and_sampler(self) -> tuple[WaitParts, SamplerTime | None]:
-        waits = self.attempt(divide_waits, self.timeline, self.first_trainer, self.fetches)
-        return self.attempt.several(2, _divide_further, self.timeline, self.first_trainer, self.fetches, waits, self.stacks)
+        return self.attempt.several(2, divide_waits_by_cause, self.timeline, self.first_trainer, self.fetches, self.stacks)
 
     @property
     def waits(self) -> WaitParts:
@@ -245,14 +244,6 @@ def _timed_lines(timeline: Timeline, trainer: Trainer) -> TimedLines | None:
 
 def _stacks(timeline: Timeline, trainer: Trainer) -> Stacks:
     return read_stacks(timeline, trainer.process, trainer.thread)
-
-
-def _divide_further(
-    timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, stacks: Stacks
-) -> tuple[WaitParts, SamplerTime | None]:
-    """The waits with the sampler's drawing, then with what of their transport was a wait for a busy worker; and whose the drawing is."""
-    waits, sampler_time = divide_sampler_time(timeline, trainer.process, waits, stacks)
-    return with_held_transfers(timeline, trainer.process, fetches, waits), sampler_time
 
 
 def _ledger(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.batches.loader_identity import find_read, identities
-from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, WaitParts
+from slowstep.analyses.batches.producers import ACCOUNT, COLUMN_OF, WaitParts
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.training_passes import GAVE_BATCH
@@ -33,7 +33,7 @@ def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, 
     asked = trainer.waits.filter(GAVE_BATCH)["iterator"]
     kind = np.array([numbers[makes[iterator]] if iterator in makes else -1 for iterator in asked.to_list()], dtype=np.int64)
     step, inside = steps.step_at(waits.start_ns)
-    made = waits.parts[:, [number for number, name in enumerate(PART_STAGE) if name in ACCOUNT]].sum(axis=1)
+    made = waits.parts[:, [COLUMN_OF[kind] for kind in ACCOUNT]].sum(axis=1)
     found = []
     for number in np.unique(kind[inside & ~waits.first]).tolist():
         own = inside & (kind == number)

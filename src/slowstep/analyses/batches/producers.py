@@ -41,6 +41,8 @@ PART_STAGE = _STAGE_OF_MAKING | {
     # All of it, where it is not known what the producer did.
     PartKind.INPUT_WAIT: "preprocess",
 }
+# Where each stands among the columns of a wait.
+COLUMN_OF = {kind: column for column, kind in enumerate(PART_STAGE)}
 # Parts of `read` and `preprocess` that are a loader's: of its waits, and its end.
 OF_LOADER = frozenset((*PART_STAGE, PartKind.LOADER_END))
 # What a producer's account is made of, and what of a wait another set-up of producers could remove.
@@ -204,18 +206,17 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
 
 def _divide_rest(parts: Floats, rest: Floats, idle: Floats, *, first: Flags, matched: Flags, is_own: Flags) -> None:
     """Write into `parts` what no producer's account has of each wait: `rest`, of which `idle` before anything was done for it."""
-    column = {kind: i for i, kind in enumerate(PART_STAGE)}
     started = np.where(first & ~is_own, idle, 0)
     # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
     drawn = np.where(is_own, idle, 0)
-    parts[:, column[PartKind.LOADER_START]], parts[:, column[PartKind.SAMPLER]] = started, drawn
+    parts[:, COLUMN_OF[PartKind.LOADER_START]], parts[:, COLUMN_OF[PartKind.SAMPLER]] = started, drawn
     left = np.maximum(rest - started - drawn, 0)
     for kind, mine in {
         PartKind.TRANSPORT: matched & ~is_own,
         PartKind.LOADER_OVERHEAD: is_own,
         PartKind.INPUT_WAIT: ~matched,
     }.items():
-        parts[:, column[kind]] = np.where(mine, left, 0)
+        parts[:, COLUMN_OF[kind]] = np.where(mine, left, 0)
 
 
 def _made_between(start: Ints, end: Ints, fetches: Fetches, which: Ints, is_own: NDArray[np.bool_]) -> tuple[Ints, Ints]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slowstep.analyses.after_update.timed_gaps import read_gap_calls
-from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
+from slowstep.analyses.batches.producers import COLUMN_OF, WaitParts
 from slowstep.analyses.python.functions import FEWEST_STACKS, FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.frameworks._known import code, named
@@ -26,7 +26,6 @@ from slowstep.timeline.timeline import Frame, Timeline
 REQUEST = code(Code.REQUEST)
 FETCHERS_FILE = code(Code.FETCH)
 NEXT_INDEX, NEXT_BATCH, FETCH = named(Named.NEXT_INDICES), named(Named.NEXT_BATCH), named(Named.FETCH)
-COLUMN = {name: i for i, name in enumerate(PART_STAGE)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +47,7 @@ class SamplerTime:
 
 def divide_sampler_time(timeline: Timeline, process: int, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, SamplerTime | None]:
     """The waits with what is drawing indices under its own name, and whose it is; None where too little was seen of that to tell."""
-    drawn = waits.parts[:, COLUMN[PartKind.SAMPLER]]
+    drawn = waits.parts[:, COLUMN_OF[PartKind.SAMPLER]]
     drawn_ns = float(drawn.sum())
     share = drawn_ns / max(float((waits.end_ns - waits.start_ns).sum()), 1.0)
     by_stacks = find_sampler_time(waits, stacks)
@@ -83,13 +82,13 @@ def find_sampler_time(waits: WaitParts, stacks: Stacks) -> SamplerTime | None:
 
 def with_sampler_time(waits: WaitParts, sampler_time: SamplerTime) -> WaitParts:
     """The waits with the sampler's part of receiving batches, or of waiting for them, as drawing; where it is known already, as it is."""
-    told = [COLUMN[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
+    told = [COLUMN_OF[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
     rest = waits.parts[:, told]
-    known = float(waits.parts[:, COLUMN[PartKind.SAMPLER]].sum())
+    known = float(waits.parts[:, COLUMN_OF[PartKind.SAMPLER]].sum())
     drawn = max(sampler_time.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
-    parts[:, COLUMN[PartKind.SAMPLER]] += moved.sum(axis=1)
+    parts[:, COLUMN_OF[PartKind.SAMPLER]] += moved.sum(axis=1)
     parts[:, told] -= moved
     return replace(waits, parts=parts)
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, Fetches, WaitParts, busy_between
+from slowstep.analyses.batches.producers import ACCOUNT, COLUMN_OF, Fetches, WaitParts, busy_between
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import loading
 from slowstep.parts import PartKind
@@ -34,7 +34,7 @@ def with_held_transfers(timeline: Timeline, trainer: int, fetches: Fetches, wait
     in_worker = waits.matched & (fetches.process[waits.fetch] != trainer) if len(fetches.process) else np.zeros(0, dtype=bool)
     if not in_worker.any():
         return waits
-    column = list(PART_STAGE).index(PartKind.TRANSPORT)
+    column = COLUMN_OF[PartKind.TRANSPORT]
     transport = waits.parts[:, column]
     from_ns = np.maximum(waits.start_ns, fetches.end_ns[waits.fetch])
     busy = busy_between(fetches, waits.fetch, from_ns, waits.end_ns) * _computing(fetches)[waits.fetch]
