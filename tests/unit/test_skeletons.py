@@ -37,7 +37,8 @@ ROOT = Path(__file__).parents[2] / "src" / "slowstep"
 PAGES = {
     "slowstep.diagnosis.rules.after_update.slow_thing": "diagnosis/rules",
     "slowstep.exporters.thing": "exporters",
-    "slowstep.frameworks.torch.inside.thing": "frameworks",
+    "slowstep.frameworks.torch.inside.thing": "frameworks#Add a hook",
+    "slowstep.frameworks.torch.inside.thing_loader": "frameworks#A loader",
     "slowstep.record.monitors.thing": "record/monitors",
     "slowstep.sources.thing": "sources",
 }
@@ -48,8 +49,10 @@ Place = Callable[[str], ModuleType]
 
 
 def text_of(room: str) -> str:
-    """The first code on the page of a package."""
-    block = re.search(r"```python\n(.*?)```", (ROOT / room / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    """The code on the page of a package: the first, or that under the heading after a `#`."""
+    folder, _, heading = room.partition("#")
+    page = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(.*?)```", page[page.index(f"# {heading}") :], flags=re.DOTALL)
     assert block is not None
     return block[1]
 
@@ -195,6 +198,24 @@ def test_the_hook_records_calls_and_puts_back_what_was_there(place, tmp_path, mo
 
     assert (answer, framework.thing) == (2, before)
     assert [STAGES[span.b] for span in only(recorder.folder).of("SPAN")] == ["output"]
+
+
+def test_the_loader_s_hook_records_each_request_and_puts_back_what_was_there(place, tmp_path, monkeypatch):
+    framework = SimpleNamespace(Loader=type("Loader", (), {"__iter__": lambda loader: iter([[1, 2], [3, 4], [5, 6]])}))
+    monkeypatch.setitem(sys.modules, "framework", framework)
+    before, recorder = vars(framework.Loader)["__iter__"], Recorder(make_folder(tmp_path / "recording"), level=0)
+    hook = place("slowstep.frameworks.torch.inside.thing_loader").HOOK
+
+    undo = hook.install(recorder)
+    batches = list(framework.Loader())
+    undo()
+    recorder.stop("exit")
+
+    assert (batches, vars(framework.Loader)["__iter__"]) == ([[1, 2], [3, 4], [5, 6]], before)
+    ran = only(recorder.folder)
+    # The last one meets the end.
+    assert [wait.flags for wait in ran.of("WAIT")] == [0, 0, 0, contract.END]
+    assert [(note["dataset"], note["framework"]) for note in ran.noted("iterator")] == [("Loader", "framework")]
 
 
 def test_the_monitor_reads_what_the_kernel_shows(place, tmp_path, monkeypatch):

@@ -48,6 +48,13 @@ def test_a_file_that_may_name_one_does(file):
     assert named((ROOT / file).read_text(encoding="utf-8"))
 
 
+def test_the_name_of_every_framework_is_looked_for():
+    folders = [folder.name for folder in (ROOT / "frameworks").iterdir() if (folder / "inside").is_dir() or (folder / "outside").is_dir()]
+
+    assert len(folders) > 5
+    assert [name for name in folders if not named(name)] == []
+
+
 def test_no_code_of_a_lever_names_a_framework():
     found = {str(file.relative_to(ROOT)) for file in _files("levers") if named(_code(file))}
 
