@@ -54,6 +54,12 @@ class Recorder(Listeners):
     `steps` and `seconds` end the recording of all processes after so many updates, or so long after the first one.
     """
 
+    # The writer's own functions (`writing/writer.py`, `writing/fastpath.py`): a hook's call goes through nothing else.
+    event: Callable[..., None]
+    step: Callable[..., None]
+    write_ended: Callable[..., None]
+    release: Callable[..., None]
+
     def __init__(
         self,
         folder: str,
@@ -100,7 +106,7 @@ class Recorder(Listeners):
         self.loader_place: int | None = None
 
     def _build_writer(self) -> None:
-        """The writer's own functions are the recorder's: a hook's call goes through nothing else."""
+        """The writer, whose own functions are the recorder's."""
         self._writer = Writer(self.local, self.fault, limit_bytes=self._limit_bytes)
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
         self.event, self.write_ended, self.release = self._writer.event, self._writer.write_ended, self._writer.release

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,18 +158,26 @@ def make_synced(folder: Path) -> Path:
     return folder
 
 
+def make_one(folder: Path, training: dict[str, Any], machine: MadeMachine, notes: list[dict[str, Any]]) -> Path:
+    """The recording of a simulated training on a machine, with some notes more."""
+    made = make_machine_recording(folder, Training(**{"steps": 300, **training}), machine)
+    with (made / "100-1.jsonl").open("a") as file:
+        file.writelines(json.dumps(note) + "\n" for note in notes)
+    return made
+
+
+# What a `Training` has no field for is a function of its own here.
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "synced_passes": make_synced,
+    **{name: partial(make_one, training=training, machine=machine, notes=notes) for name, (training, machine, notes) in MADE.items()},
+}
+
+
 def main(names: list[str]) -> None:
-    if not names or "synced_passes" in names:
+    for name in names or MAKERS:
         with tempfile.TemporaryDirectory() as folder:
-            print(f"synced_passes: {packed(make_synced(Path(folder)), HERE / 'simulated-synced_passes.tar.xz') / 1024:.0f} KiB", flush=True)
-    for name, (training, machine, notes) in MADE.items():
-        if names and name not in names:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            made = make_machine_recording(Path(folder), Training(**{"steps": 300, **training}), machine)
-            with (made / "100-1.jsonl").open("a") as file:
-                file.writelines(json.dumps(note) + "\n" for note in notes)
-            print(f"{name}: {packed(made, HERE / f'simulated-{name}.tar.xz') / 1024:.0f} KiB", flush=True)
+            size = packed(MAKERS[name](Path(folder)), HERE / f"simulated-{name}.tar.xz")
+        print(f"{name}: {size / 1024:.0f} KiB", flush=True)
 
 
 if __name__ == "__main__":
