@@ -68,6 +68,20 @@ class Named(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Excluded:
+    """What a call must not be given where an argument is to have a value: the names, `unless_off` those that are given as true only.
+
+    `why` is the end of a sentence, with a place for the `{name}` that is given.
+    """
+
+    argument: str
+    value: object
+    names: frozenset[str]
+    why: str
+    unless_off: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
 
@@ -105,6 +119,8 @@ class Words:
     loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
     processes may hang says by `unforked` what is to be done about it.
 
+    `excluded` are arguments that a call must not have beside a change of another one.
+
     Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
     """
 
@@ -135,6 +151,7 @@ class Words:
     devices: Mapping[str, str] = field(default_factory=dict)
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
 
     @property
     def loader_class(self) -> str:
@@ -160,6 +177,11 @@ class Words:
     def reading(self, kind: str) -> Words:
         """The same where it is known which kind of input its loop was given: changes of that are written as for this kind."""
         return self._given_by(self.inputs[kind]) if kind in self.inputs else self
+
+    def excludes(self, arguments: Mapping[str, object]) -> tuple[Excluded, ...]:
+        """What a call must not be given beside these new values of its arguments."""
+        own = tuple(each for each in self.excluded if each.argument in arguments and arguments[each.argument] == each.value)
+        return own if self.rests_on is None else (*own, *self.rests_on.excludes(arguments))
 
     def without_loop(self) -> Words:
         """The same where the script has a loop of its own in place of one that takes several kinds of input."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from slowstep.frameworks._known import all_words, plain
 from slowstep.frameworks._remedies import OF_LOADER, Remedy
-from slowstep.frameworks._words import Argument, Words
+from slowstep.frameworks._words import Argument, Excluded, Words
 from slowstep.prove.patch.call_place import CallPlace
 from slowstep.prove.patch.edit import PlainValue, edited
 from slowstep.prove.patch.found_call import find_call
@@ -40,10 +40,6 @@ NO_ARGUMENT: Final = (
     "{lever} is not among the changes that patches are made of: arguments of the call that makes a loader (batch size apart), an optimizer "
     "or a trainer"
 )
-# What a loader without workers must not be given, by the names of torch.
-_NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
-# What torch takes no fused=True beside.
-_NOT_FUSED: Final = frozenset(("foreach", "differentiable"))
 _NO_NEWLINE: Final = b"\\ No newline at end of file\n"
 
 
@@ -100,7 +96,7 @@ def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: P
         return None
     words = all_words().get(place.framework, plain())
     remedies = _remedies(words, arguments, made)
-    _check_excluded(call, arguments)
+    _check_excluded(call, words.excludes(arguments))
     written = {_name(words, remedy): value for remedy, value in remedies.items()}
     text = edited(source, call, written, place.takes, takes_any=place.takes_any)
     folder = Path(os.path.realpath(working_folder))
@@ -115,15 +111,13 @@ def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: P
     )
 
 
-def _check_excluded(call: ast.Call, arguments: Mapping[str, PlainValue]) -> None:
+def _check_excluded(call: ast.Call, excluded: Sequence[Excluded]) -> None:
     """Raises NoPatch where the call is given what excludes the change."""
     given = {str(each.arg): each.value for each in call.keywords}
-    if arguments.get("num_workers") == 0 and (needing := given.keys() & _NEED_WORKERS):
-        raise NoPatch(f"without workers the call must not be given {min(needing)}")
-    if arguments.get("fused") and (excluding := [name for name in sorted(given.keys() & _NOT_FUSED) if not _is_off(given[name])]):
-        raise NoPatch(f"with fused=True the call must not be given {excluding[0]}")
-    if arguments.get("enable_progress_bar") is False and "callbacks" in given:
-        raise NoPatch("the call is given callbacks, one of which may be the progress bar")
+    for each in excluded:
+        names = [name for name in sorted(given.keys() & each.names) if not (each.unless_off and _is_off(given[name]))]
+        if names:
+            raise NoPatch(each.why.format(name=names[0]))
 
 
 def _is_off(value: ast.expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Argument, Code, Words
+from slowstep.frameworks._words import Argument, Code, Excluded, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -21,6 +21,14 @@ WORDS = Words(
     name="lightning",
     title="Lightning",
     packages=frozenset({"lightning", "pytorch_lightning", "lightning_fabric", "lightning_utilities"}),
+    excluded=(
+        Excluded(
+            argument="enable_progress_bar",
+            value=False,
+            names=frozenset({"callbacks"}),
+            why="the call is given {name}, one of which may be the progress bar",
+        ),
+    ),
     code={
         Code.TRAINS: r"[/\\](site|dist)-packages[/\\](pytorch_)?lightning[/\\]",
     },

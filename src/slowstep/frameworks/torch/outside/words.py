@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Argument, Code, Named, Words
+from slowstep.frameworks._words import Argument, Code, Excluded, Named, Words
 from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 from slowstep.parts import PartKind
 
@@ -25,6 +25,21 @@ WORDS = Words(
     loader="DataLoader",
     unseen="no step() of a torch.optim optimizer was called",
     no_losses="no backward pass begins at a single number",
+    excluded=(
+        Excluded(
+            argument="num_workers",
+            value=0,
+            names=frozenset({"persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"}),
+            why="without workers the call must not be given {name}",
+        ),
+        Excluded(
+            argument="fused",
+            value=True,
+            names=frozenset({"foreach", "differentiable"}),
+            why="with fused=True the call must not be given {name}",
+            unless_off=True,
+        ),
+    ),
     code={
         Code.TRAINS: _PACKAGE,
         Code.COMPUTES: _PACKAGE,
