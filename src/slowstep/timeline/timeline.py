@@ -32,6 +32,14 @@ class RunningCall:
     end_column: int | None = None
 
 
+def call_in(note: Sequence[int] | None) -> RunningCall | None:
+    """The call that a recording tells as [column, last line, last column]; None of None."""
+    if note is None:
+        return None
+    column, end_line, end_column = note
+    return RunningCall(column=column, end_line=end_line, end_column=end_column)
+
+
 # Line, from 1, and column, from 0.
 TextPosition = tuple[int, int]
 

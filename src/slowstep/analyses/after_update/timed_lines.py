@@ -18,7 +18,7 @@ from slowstep.analyses.python.functions import Path, is_library, same_function
 from slowstep.analyses.steps.forwards import find_forwards
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.calibration import observing
-from slowstep.timeline.timeline import Frame, Place
+from slowstep.timeline.timeline import Frame, Place, call_in
 
 # By the profiler that times calls, Python 3.11: the recorder's own loop 5.7 times, others 1.0 to 4.9 times (hot_loop.py).
 MOST_SLOWED = 6.0
@@ -119,7 +119,10 @@ def _callees(row: dict[str, Any]) -> list[Place]:
 
 def _path(row: dict[str, Any], trainer: Trainer) -> Path:
     """The stack that would stand in a line; empty where its function is neither on the way to the update nor to the forward."""
-    here = Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["line"])
+    # Of several calls it is not known which of them takes the line's time.
+    calls = [each.get("call") for each in row["callees"]]
+    call = call_in(calls[0]) if len(calls) == 1 else None
+    here = Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["line"], call=call)
     called = [Frame(file=file, function=function, first_line=first, line=first) for file, function, first in _callees(row)]
     inner = called[:1] if len(called) == 1 or all(map(is_library, called)) else []
     for way in (trainer.way_to_update, trainer.way_to_forward):

@@ -41,14 +41,15 @@ def call_path(frame: FrameType | None) -> dict[str, list[Any]]:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
             frames.append([code.co_filename, code.co_qualname, code.co_firstlineno, line_of(frame)])
-            calls.append(_call_of(frame))
+            calls.append(call_of(frame))
         frame = frame.f_back
     frames.reverse()
     calls.reverse()
     return {"frames": frames, "calls": calls}
 
 
-def _call_of(frame: FrameType) -> list[int] | None:
+def call_of(frame: FrameType) -> list[int] | None:
+    """The call that a frame is in, as [column, last line, last column]; None where that is not known."""
     line, last_line, column, last_column = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     if line != frame.f_lineno or last_line is None or column is None or last_column is None:
         return None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.timing.callers import call_of
 from slowstep.record.timing.line_counts import is_users, users_frame
 from slowstep.record.timing.tracebacks import PACKAGE
 
@@ -87,13 +88,13 @@ class LineTimes:
 
 
 class _Line:
-    """Ns in a line, how many functions it called, and the codes of those that it called itself, or by a library."""
+    """Ns in a line, how many functions it called, and the codes of those that it called itself, or by a library, with that call of its."""
 
     __slots__ = ("callees", "calls", "ns")
 
     def __init__(self) -> None:
         self.ns = self.calls = 0
-        self.callees: set[CodeType] = set()
+        self.callees: dict[CodeType, list[int] | None] = {}
 
 
 class _Lines:
@@ -173,17 +174,17 @@ class _Lines:
         line = self._current
         if line is not None:
             line.calls += 1
-            if code not in line.callees and not code.co_name.startswith("<") and self._is_next(frame):
-                line.callees.add(code)
+            if code not in line.callees and not code.co_name.startswith("<") and (calling := self._calling(frame)) is not None:
+                line.callees[code] = call_of(calling)
         self._count()
         return None
 
-    def _is_next(self, frame: FrameType) -> bool:
-        """Whether the loop itself calls this, or a library that it calls does, as a framework calls a model's forward."""
+    def _calling(self, frame: FrameType) -> FrameType | None:
+        """The frame of the loop where that itself calls this, or a library that it calls does, as a framework calls a model's forward."""
         outer = frame.f_back
         if outer is not None and outer.f_code not in self._codes and is_users(frame.f_code.co_filename):
             outer = users_frame(outer)
-        return outer is not None and outer.f_code in self._codes
+        return outer if outer is not None and outer.f_code in self._codes else None
 
     def _count(self) -> None:
         self._left -= 1
@@ -202,7 +203,8 @@ class _Lines:
 def _callees(line: _Line) -> list[dict[str, Any]]:
     """The functions that a line calls: the user's, where it calls such, else those of libraries."""
     codes = [code for code in line.callees if not code.co_filename.startswith(PACKAGE)]
-    return [_place(code) for code in [code for code in codes if is_users(code.co_filename)] or codes]
+    users = [code for code in codes if is_users(code.co_filename)]
+    return [{**_place(code), "call": line.callees[code]} for code in users or codes]
 
 
 def _place(code: CodeType) -> dict[str, Any]:

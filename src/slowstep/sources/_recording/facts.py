@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from slowstep.frameworks._known import DEFAULT
@@ -11,7 +10,7 @@ from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import NoteLine
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
-from slowstep.timeline.timeline import CallOperations, CallWork, Frame, FrameworkFacts, Loops, ProcessFacts, RunningCall
+from slowstep.timeline.timeline import CallOperations, CallWork, Frame, FrameworkFacts, Loops, ProcessFacts, call_in
 
 
 def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept: RecordCounts | None = None) -> ProcessFacts:
@@ -168,14 +167,9 @@ def _path(note: NoteLine) -> tuple[Frame, ...]:
     frames = note.get("frames", ())
     calls = note.get("calls") or [None] * len(frames)
     rows = zip(frames, calls, strict=True)
-    return tuple(Frame(file=file, function=name, first_line=first, line=line, call=_call(call)) for (file, name, first, line), call in rows)
-
-
-def _call(note: Sequence[int] | None) -> RunningCall | None:
-    if note is None:
-        return None
-    column, end_line, end_column = note
-    return RunningCall(column=column, end_line=end_line, end_column=end_column)
+    return tuple(
+        Frame(file=file, function=name, first_line=first, line=line, call=call_in(call)) for (file, name, first, line), call in rows
+    )
 
 
 def _loops(note: NoteLine) -> Loops:

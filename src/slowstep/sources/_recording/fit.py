@@ -149,7 +149,8 @@ def _lines_fit(note: NoteLine) -> bool:
 def _gap_lines_fit(note: NoteLine) -> bool:
     rows: Any = note.get("lines")
     fits = _rows_fit(rows, ("first_line", "line", "ns", "calls"))
-    return fits and all(_rows_fit(row.get("callees"), ("first_line",)) for row in rows)
+    callees = [row.get("callees") for row in rows] if fits else []
+    return fits and all(_rows_fit(each, ("first_line",)) and all(_call_fits(callee.get("call")) for callee in each) for each in callees)
 
 
 def _rows_fit(rows: Any, numbers: tuple[str, ...]) -> bool:

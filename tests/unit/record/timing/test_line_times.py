@@ -66,6 +66,8 @@ def test_lines_are_timed_with_what_they_call_and_that_is_named(notes):
     lines = lines_of(notes[0], "loop")
     assert lines[2]["ns"] > 20_000_000
     assert called(lines[2]) == ["make"]
+    # Where in that line the call stands: its column, and the line and column of its end.
+    assert lines[2]["callees"][0]["call"] == [8, lines[2]["line"], 8 + len("make()")]
     assert 5_000_000 < lines[3]["ns"] < lines[2]["ns"]
     assert called(lines[3]) == []
     assert lines[4]["calls"] == 3
