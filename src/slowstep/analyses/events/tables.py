@@ -297,7 +297,8 @@ REPLAY = Table(
         column("best_ns", pl.Int64, "the same in the optimistic case of what is assumed", nullable=True),
         column("worst_ns", pl.Int64, "the same in the pessimistic case", nullable=True),
         column("residual_ns", pl.Int64, "delays that no dependency explains"),
-        column("not_judged", pl.String, "why the scenario's gain is not known; null where it is", nullable=True),
+        column("not_judged", pl.String, "why the scenario's gain is not known, as a code; null where it is", nullable=True),
+        column("not_judged_values", pl.String, 'the numbers of that, as `{"share": 0.2}`', nullable=True),
     ),
 )
 
