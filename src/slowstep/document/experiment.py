@@ -36,7 +36,7 @@ from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
-from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.prove.stats.verdicts import ArmState, GainVerdict
 from slowstep.reason_words import sentence
 from slowstep.reasons import Reason
 from slowstep.record.experiment.implementations import known_levers
@@ -200,7 +200,7 @@ def _control_row(results: ExperimentResults) -> ExperimentRow:
     return {
         **_NOTHING,
         "role": "control",
-        "state": "measured",
+        "state": ArmState.MEASURED,
         "gain": _interval(control.gain),
         **_of_blocks(control),
     }
@@ -219,7 +219,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
     return [
         {
             **_choice_row(choice, findings),
-            "state": "unmeasured",
+            "state": ArmState.UNMEASURED,
             "reason": "the training ended before it was tested" if experiment.ended_by == EndedBy.SCRIPT_ENDED else "it was not tested",
         }
         for choice in experiment.choices
@@ -250,7 +250,7 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
 
 def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
-    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": _words(fault.reason)}
+    row: ExperimentRow = {**_choice_row(choice, findings), "state": ArmState.FAILED, "reason": _words(fault.reason)}
     return row | {"verdict": GainVerdict.NOT_FINITE} if fault.spoils else row
 
 
@@ -271,7 +271,7 @@ def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, Mea
     gain, rule = row["gain"], row["rule"]
     if row["role"] != "fix" or rule is None or rule not in findings:
         return None
-    if row["state"] != "measured" or row["verdict"] == GainVerdict.NOT_FINITE:
+    if row["state"] != ArmState.MEASURED or row["verdict"] == GainVerdict.NOT_FINITE:
         return None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return None
