@@ -53,6 +53,8 @@ _REACH_SHOWN: Final = 1.10
 # A cost below this changes nothing in the answer.
 _OVERHEAD_SHOWN: Final = 0.01
 _LABEL_CELLS: Final = 11
+# Where the report says in which folder it lies.
+_FOLDER: Final = ("run", "recording")
 # Names of scripts are seldom longer.
 _NAME_CELLS: Final = 30
 # The doubt that says of trainings in turn that they are not judged.
@@ -100,10 +102,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
 
 def _safe(report: Mapping[str, Any], glyphs: Glyphs) -> Report:
     """The report with nothing in it that a terminal obeys, but for its folder: that is to be pasted, and is quoted where it is drawn."""
-    document: dict[str, Any] = printable(dict(report), glyphs)
-    if glyphs is UNICODE and (folder := report["run"].get("recording")) is not None:
-        document["run"]["recording"] = folder
-    return cast("Report", document)
+    return cast("Report", printable(dict(report), glyphs, but=_FOLDER if glyphs is UNICODE else ()))
 
 
 def show(report: Mapping[str, Any], stream: TextIO, *, verbose: bool = False) -> None:

@@ -36,11 +36,11 @@ _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was me
 _OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=_ONE_HALF())
 
 
-def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
-    """All that is known, null where it is not."""
+def make_report(measured: BenchMeasurements, asked: BenchRequest, *, names_place: bool = True) -> Report:
+    """All that is known, null where it is not; without `names_place` its recording is not named, as that does not keep it."""
     found = BenchFound(measured)
     following = _next(found, measured, asked)
-    run = run_row(measured, found.description, found.cores)
+    run = run_row(measured, found.description, found.cores, names_place=names_place)
     run["notes"] = [sentence(note) for note in found.notes()]
     sections = Sections(
         run=run,
