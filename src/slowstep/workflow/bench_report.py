@@ -30,6 +30,7 @@ from slowstep.workflow.bench_rows import (
     whole_row,
     words_of,
 )
+from slowstep.workflow.next_command.after_all import after_half
 from slowstep.workflow.next_command.after_bench import BenchLacks, after_bench
 
 _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was measured alone")
@@ -82,7 +83,7 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
 
 
 def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -> NextStep:
-    return after_bench(
+    own = after_bench(
         asked,
         words_of(measured),
         point=found.point,
@@ -101,3 +102,4 @@ def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -
             cached=found.refuses_cached,
         ),
     )
+    return after_half(own)
