@@ -20,12 +20,14 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import UNCHANGED
+from slowstep.analyses.replay.unjudged import unjudged_columns
 from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.trace_steps import as_steps
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.frameworks._known import words_of_profiler
 from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
+from slowstep.reasons import Reason
 from slowstep.timeline.coverage import KINDS, UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.trace import TraceFacts
 
@@ -84,7 +86,7 @@ def made_measured(
     steps: int = 10,
     step_ms: PerStep = 100.0,
     ledger: Mapping[Part, PerStep] | None = None,
-    replay: Mapping[str, PerStep | tuple[float, float, float] | str] | None = None,
+    replay: Mapping[str, PerStep | tuple[float, float, float] | Reason] | None = None,
     recorded: Iterable[str] = EVERYTHING,
     completeness: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -168,13 +170,13 @@ def _charged(gaps: pl.DataFrame, steps: int) -> dict[Part, list[float]]:
     return charged
 
 
-def _replay(lengths: Sequence[float], scenarios: Mapping[str, PerStep | tuple[float, float, float] | str]) -> pl.DataFrame:
+def _replay(lengths: Sequence[float], scenarios: Mapping[str, PerStep | tuple[float, float, float] | Reason]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for scenario, after in ({UNCHANGED: lengths} | dict(scenarios)).items():
         for step, length in enumerate(lengths):
             row: dict[str, Any] = {"scenario": scenario, "step": step, "observed_ms": length, "unchanged_ms": length}
-            if isinstance(after, str):
-                row["not_judged"] = after
+            if isinstance(after, Reason):
+                row |= unjudged_columns(after)
             elif isinstance(after, tuple):
                 row |= dict(zip(("expected_ms", "best_ms", "worst_ms"), after, strict=True))
             else:

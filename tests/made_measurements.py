@@ -40,7 +40,8 @@ from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OverTime, Unsteady
 from slowstep.analyses.over_time.pace import EVEN
-from slowstep.analyses.over_time.startup import Startup, StartupPart
+from slowstep.analyses.over_time.startup import Startup
+from slowstep.analyses.over_time.startup_parts import StartupKind, StartupPart
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
 from slowstep.analyses.python.garbage import Garbage
@@ -432,7 +433,7 @@ def _over_time(steps: int) -> OverTime:
         graph=None,
         written=None,
         growing_saves=None,
-        startup=Startup(parts=(StartupPart(name="import of torch", ns=int(1300 * MS)),), excess_ns=0),
+        startup=Startup(parts=(StartupPart(kind=StartupKind.IMPORT, of="torch", ns=int(1300 * MS)),), excess_ns=0),
         trained_ns=int(steps * 19.5 * MS),
         restarts=Restarts(
             count=0,

@@ -18,6 +18,7 @@ class EvidenceCode(StrEnum):
     OPERATION = "operation"  # the name of that which the finding is about
     USED_BY_OTHERS = "used-by-others"  # cores of the machine
     SETTING = "setting"  # a number that the script sets, by the name of the argument
+    SAVED_BY_FIX = "saved-by-fix"  # of the mean step
     # How it was seen, and how often.
     TIMED_IN = "timed-in"
     STACKS = "stacks"

@@ -1,6 +1,7 @@
 """The words of reasons: each is a template with values, and the sentence is made here and read by nobody again.
 
-How a value is written stands behind its name in the template: `share`, `duration` (of ns), `ms` (of ns, as a bare number), `bytes`,
+How a value is written stands behind its name in the template: `share`, `duration` (of ns), `ms` (of ns, as a bare number), `rough_ms` (the
+same with two digits), `bytes`,
 `number`, `ratio`, `times` (of a factor), `stage` (of its name), `count batch|batches` ("3 batches"; without a plural an s is added),
 `plural is|are` (by the number alone), or what Python takes (`.2f`, `,`). Without it, a name or another reason stands as it is; None is
 left out.
@@ -20,6 +21,7 @@ _WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
     "share": format_share,
     "duration": format_duration,
     "ms": lambda ns: f"{ns / 1e6:.1f}",
+    "rough_ms": lambda ns: f"{ns / 1e6:.2g}" if ns < 1e7 else f"{ns / 1e6:,.0f}",
     "bytes": format_bytes,
     "number": format_number,
     "ratio": format_ratio,

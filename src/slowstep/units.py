@@ -98,10 +98,11 @@ def format_ratio_interval(value: float, low: float, high: float | None) -> str:
     return f"{factor}x ({least} or more)" if most is None else f"{factor}x ({least}-{most})"
 
 
-def format_ratio_between(value: float, low: float, high: float | None, *, level: str) -> str:
-    """The same in words: "1.8x (90 % interval 1.6 to 2.0)"."""
+def format_ratio_between(value: float, low: float, high: float | None, *, level: str, also: str = "") -> str:
+    """The same in words: "1.8x (90 % interval 1.6 to 2.0)"; what there is to say `also` stands in the brackets, too."""
     factor, least, most = _ratio_ends(value, low, high)
-    return f"{factor}x ({least} or more)" if most is None else f"{factor}x ({level} interval {least} to {most})"
+    between = f"{least} or more" if most is None else f"{level} interval {least} to {most}"
+    return f"{factor}x ({'; '.join(filter(None, (between, also)))})"
 
 
 def _ratio_ends(value: float, low: float, high: float | None) -> tuple[str, str, str | None]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from slowstep.cli.bench import keep
+from slowstep.cli.bench import kept
 from slowstep.document.validity import faults
 from slowstep.report.bench_terminal import WORDS
 from slowstep.report.json import write
@@ -186,17 +186,15 @@ def test_a_report_is_kept_in_its_recording_and_says_where(tmp_path, monkeypatch)
     (tmp_path / "run").mkdir()
     report["run"]["recording"] = str(tmp_path / "run")
 
-    keep(report)
+    assert kept(lambda names_place: report) == report
 
     assert json.loads((tmp_path / "run" / "report.json").read_text()) == report
     assert render(report, width=80, color=False).splitlines()[-1] == "Saved           run"
 
 
 def test_of_a_report_that_could_not_be_kept_no_place_is_named(tmp_path):
-    report = load("bench-data")
-    report["run"]["recording"] = str(tmp_path / "removed")
+    named, unnamed = load("bench-data"), load("bench-data")
+    named["run"]["recording"] = str(tmp_path / "removed")
 
-    keep(report)
-
-    assert "recording" not in report["run"]
-    assert "Saved" not in render(report, width=80, color=False)
+    assert kept(lambda names_place: named if names_place else unnamed) == unnamed
+    assert "Saved" not in render(unnamed, width=80, color=False)

@@ -13,7 +13,7 @@ from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime
 from slowstep.analyses.steps.trace_steps import last_end_ns
 from slowstep.health import Health, HealthKind
-from slowstep.reasons import Value
+from slowstep.reasons import Reason, Value
 from slowstep.timeline.timeline import Timeline
 
 _DIFFER: Final = f"{{differ}}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
@@ -47,7 +47,7 @@ class Completeness:
     inside_steps: float | None  # share of the trace's whole time that lies inside the window's steps
     devices: int
     streams: int
-    clocks_differ: str | None = None  # how the clocks of host and device differ, in words; None where nothing shows that they do
+    clocks_differ: Reason | None = None  # how the clocks of host and device differ; None where nothing shows that they do
 
 
 def find_completeness(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None = None) -> Completeness:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
@@ -26,6 +26,9 @@ from slowstep.workflow.bench_request import BenchRequest, Half
 
 # What measures and draws is imported where it is called: help, and what is refused, wait for nothing of it.
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from slowstep.document.report import Report
     from slowstep.workflow.bench_act import BenchMeasurements
 
 
@@ -158,22 +161,25 @@ def _report(measured: BenchMeasurements, asked: BenchRequest, json: str | None) 
     from slowstep.report.terminal import show
     from slowstep.workflow.bench_report import make_report
 
-    report = make_report(measured, asked)
-    keep(report)
+    report = kept(lambda names_place: make_report(measured, asked, names_place=names_place))
     if json == "-":
         sys.stdout.write(dumps(report))
     else:
         show_and_write(lambda: show(report, sys.stdout), report, json)
 
 
-def keep(report: Any) -> None:
-    """Keep the report in its recording, whose own steps do not say what was measured. Where that fails, no place is named."""
-    folder = report["run"].get("recording")
+def kept(make: Callable[[bool], Report]) -> Report:
+    """The report, once it is kept in its recording, whose own steps do not say what was measured; where that fails one that names no place:
+    `make` makes one that does, or does not.
+    """
+    report = make(True)
+    folder = cast("dict[str, Any]", report["run"]).get("recording")
     try:
         if folder is not None:
             write(report, Path(folder) / REPORT_FILE)
     except UnwritableOutput:
-        del report["run"]["recording"]
+        return make(False)
+    return report
 
 
 def _say_failure(measured: BenchMeasurements) -> None:

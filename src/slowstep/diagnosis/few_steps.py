@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
-from slowstep.diagnosis.gain import REMOVED
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
+from slowstep.findings import EvidenceCode
 from slowstep.part_words import part_in_words
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -75,7 +75,7 @@ def provisional(answers: Answers) -> Answers:
 def _without_gain(judged: Judged) -> Judged:
     finding = judged.finding
     unknown = replace(finding.gain, predicted=None, low=None, high=None, steady_low=None)
-    known = tuple(row for row in finding.evidence if row.name != REMOVED) or finding.evidence
+    known = tuple(row for row in finding.evidence if row.code is not EvidenceCode.SAVED_BY_FIX) or finding.evidence
     return Judged(finding=replace(finding, gain=unknown, evidence=known), counterfactual=None)
 
 

@@ -18,7 +18,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import NORMAL_95, SEED
 from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST, Floats
 from slowstep.calibration import between_runs
-from slowstep.findings import Evidence, Gain
+from slowstep.findings import Evidence, EvidenceCode, Gain
 from slowstep.reasons import Reason, Wording
 
 RESAMPLES = 400
@@ -143,7 +143,8 @@ class Counterfactual:
 
 def saved_by(m: Measurements, counterfactual: AnyCounterfactual | None) -> Evidence:
     """What a fix saves of a step, as a finding shows it: what its gain is predicted from."""
-    return Evidence(name=REMOVED, value=None if counterfactual is None else counterfactual.removed_ms(m), unit="ms")
+    removed_ms = None if counterfactual is None else counterfactual.removed_ms(m)
+    return Evidence(name=REMOVED, value=removed_ms, unit="ms", code=EvidenceCode.SAVED_BY_FIX)
 
 
 def _stage_of_producers(m: Measurements) -> str:

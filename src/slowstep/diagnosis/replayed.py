@@ -16,6 +16,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import SCENARIOS
+from slowstep.analyses.replay.unjudged import reason_of
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, StepAfter, unknown_gain
@@ -106,8 +107,7 @@ def _replays(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _R
         return NO_STEP_REPLAYED()
     judged = rows.filter(pl.col("not_judged").is_null() & pl.col("expected_ns").is_not_null())
     if judged.height < JUDGED_AT_LEAST * rows.height or judged.is_empty():
-        reasons = rows["not_judged"].drop_nulls()
-        return NOT_REPLAYED(why=str(reasons.mode().sort()[0])) if len(reasons) else NO_STEP_REPLAYED()
+        return _why_not(rows)
     return _Replays(
         unchanged=_ms(judged["unchanged_ns"]),
         expected=_ms(judged["expected_ns"]),
@@ -115,6 +115,15 @@ def _replays(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _R
         worst=_ms(judged["worst_ns"].fill_null(judged["expected_ns"])),
         weight=_weights(m, judged),
     )
+
+
+def _why_not(rows: pl.DataFrame) -> Reason:
+    """What most of these steps were not judged for, as it was in the first of them."""
+    unjudged = rows.drop_nulls("not_judged").sort("step").rows_by_key("not_judged", named=True)
+    if not unjudged:
+        return NO_STEP_REPLAYED()
+    code, of_code = max(unjudged.items(), key=lambda each: len(each[1]))
+    return NOT_REPLAYED(why=reason_of(code, of_code[0]["not_judged_values"]))
 
 
 def _weights(m: Measurements, judged: pl.DataFrame) -> Floats:

@@ -36,7 +36,7 @@ from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
-from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.prove.stats.verdicts import ArmState, GainVerdict
 from slowstep.reason_words import sentence
 from slowstep.reasons import Reason
 from slowstep.record.experiment.implementations import known_levers
@@ -200,7 +200,7 @@ def _control_row(results: ExperimentResults) -> ExperimentRow:
     return {
         **_NOTHING,
         "role": "control",
-        "state": "measured",
+        "state": ArmState.MEASURED,
         "gain": _interval(control.gain),
         **_of_blocks(control),
     }
@@ -219,7 +219,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
     return [
         {
             **_choice_row(choice, findings),
-            "state": "unmeasured",
+            "state": ArmState.UNMEASURED,
             "reason": "the training ended before it was tested" if experiment.ended_by == EndedBy.SCRIPT_ENDED else "it was not tested",
         }
         for choice in experiment.choices
@@ -240,18 +240,18 @@ def _choice_row(choice: Choice, findings: Mapping[str, Any]) -> ExperimentRow:
 
 def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
     """With the levers that the script could not go on with, whether they are in the plan or were left out of it."""
-    found = {fault.choice.name: _fault_row(fault, findings) for fault in experiment.faults}
-    for row in rows:
-        if (fault := found.pop(row["lever"] or "", None)) is not None:
-            # Whatever it gained until then: nobody can train with it.
-            row |= {"state": fault["state"], "reason": fault["reason"], "verdict": fault["verdict"], "held_back": None, "below": None}
-    return [*rows, *found.values()]
+    faults = {fault.choice.name: fault for fault in experiment.faults}
+    in_plan = {row["lever"] for row in rows}
+    # Whatever one gained until then: nobody can train with it.
+    known = [row if (fault := faults.get(row["lever"] or "")) is None else _failed(row, fault) for row in rows]
+    return [*known, *(_failed(_choice_row(fault.choice, findings), fault) for name, fault in faults.items() if name not in in_plan)]
 
 
-def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
-    choice = fault.choice
-    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": _words(fault.reason)}
-    return row | {"verdict": GainVerdict.NOT_FINITE} if fault.spoils else row
+def _failed(row: ExperimentRow, fault: LeverFault) -> ExperimentRow:
+    """The row of a lever as it is with its fault."""
+    verdict = GainVerdict.NOT_FINITE if fault.spoils else None
+    reason = _words(fault.reason)
+    return {**row, "state": ArmState.FAILED, "reason": reason, "verdict": verdict, "held_back": None, "below": None}
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
@@ -271,7 +271,7 @@ def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, Mea
     gain, rule = row["gain"], row["rule"]
     if row["role"] != "fix" or rule is None or rule not in findings:
         return None
-    if row["state"] != "measured" or row["verdict"] == GainVerdict.NOT_FINITE:
+    if row["state"] != ArmState.MEASURED or row["verdict"] == GainVerdict.NOT_FINITE:
         return None
     if gain is None or gain["low"] is None or gain["high"] is None:
         return None

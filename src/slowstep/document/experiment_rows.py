@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from slowstep.document.bench import SandboxRow
-from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.prove.stats.verdicts import ArmState, GainVerdict
 
 HeldBack = Literal["load", "seldom", "long steps", "kept"]
 
@@ -112,7 +112,7 @@ class ExperimentRow(TypedDict):
     lever: str | None
     role: Literal["fix", "bound", "other", "control", "none"]
     rule: str | None
-    state: Literal["measured", "not applicable", "failed", "unmeasured", "untried"]
+    state: ArmState | Literal["untried"]
     reason: str | None
     predicted: IntervalRow | None
     gain: IntervalRow | None

@@ -131,7 +131,7 @@ def overhead_section(m: Measurements) -> Overhead:
         return UNKNOWN_OVERHEAD
     row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
     if cost.limited_share is not None:
-        row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
+        row["parts"] = [{"name": part.value, "share": share} for part, share in sorted(cost.parts.items(), key=lambda each: -each[1])]
         row["limit_share"] = cost.limit_share(float(m.step_ns.mean()))
         row["held"] = cost.limited_share <= row["limit_share"]
         row["call_timing_share_at_most"] = cost.timing_share

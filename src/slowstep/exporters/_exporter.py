@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from slowstep.analyses.measurements import Measurements
     from slowstep.findings import Finding
     from slowstep.timeline.timeline import Timeline
@@ -21,14 +19,13 @@ ReportMapping = Mapping[str, Any]
 class Exporter:
     """One form, for `slowstep analyze --export NAME`.
 
-    It takes the report's document alone (`write_document`), or what the report is of: a trace with the tables that were measured of it and
-    the findings in the order of the report (`write_trace`), a recording with its measurements (`write_recording`), or both of these. Each
-    writes to the path that it is given, writes nothing over, and raises UnwritableOutput.
+    It takes the report's document alone (`write_document`), or also what the report is of (`write`): the timeline that was read, what was
+    measured of it, and the findings in the order of the report, as far as these are kept as they were diagnosed. Both write to the path
+    that they are given, write nothing over, and raise UnwritableOutput.
     """
 
     name: str
     suffix: str  # what is added to the name of a trace or recording, where the user names no place
     writes: str  # what it writes, for the help text
     write_document: Callable[[Path, ReportMapping], None] | None = None
-    write_trace: Callable[[Path, Timeline, Mapping[str, pl.DataFrame], Sequence[Finding]], None] | None = None
-    write_recording: Callable[[Path, Timeline, Measurements, ReportMapping], None] | None = None
+    write: Callable[[Path, Timeline, Measurements, ReportMapping, Sequence[Finding]], None] | None = None

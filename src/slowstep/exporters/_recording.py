@@ -1,4 +1,4 @@
-"""A recording as events of a trace (steps, and what each thread did), and its steps as a table."""
+"""A recording as events of a trace: its steps, and what each thread did."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.exporters._measured_tables import steps_of_window
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named
 from slowstep.timeline.timeline import Timeline
 
@@ -39,7 +40,7 @@ def recording_names(timeline: Timeline) -> Iterator[dict[str, Any]]:
 
 def recording_events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
     """The steps, and what each thread did."""
-    steps = exported_steps(m)
+    steps = steps_of_window(m)
     own = {"cat": pl.lit("step"), "pid": pl.lit(OWN_PID), "tid": pl.lit(STEPS_TID)}
     yield steps.select("start_ns", "end_ns", name=pl.format("step {}", "step"), **own)
     pids = timeline.table("processes").select("process", "pid")
@@ -48,9 +49,3 @@ def recording_events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFra
         yield rows.select(
             "start_ns", "end_ns", name=label.cast(pl.String), cat=pl.lit(name), pid="pid", tid=pl.col("thread").cast(pl.Int64)
         )
-
-
-def exported_steps(m: Measurements) -> pl.DataFrame:
-    """One row per step of the window."""
-    edges, kept = m.steps.edges_ns, ~m.steps.excluded
-    return pl.DataFrame({"start_ns": edges[:-1][kept], "end_ns": edges[1:][kept]}).with_row_index("step")

@@ -14,8 +14,9 @@ import polars as pl
 from slowstep.analyses.events.parts import COLUMNS, part_of
 from slowstep.analyses.ledger.instants import find_stretches
 from slowstep.analyses.measurements import Measurements
-from slowstep.exporters._exporter import Exporter
+from slowstep.exporters._exporter import Exporter, ReportMapping
 from slowstep.exporters._finding_tracks import finding_track
+from slowstep.exporters._measured_tables import measured_tables
 from slowstep.exporters._recording import recording_events, recording_names
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named, write_events
 from slowstep.findings import Finding
@@ -30,8 +31,12 @@ FIRST_DEVICE_PID = 2_000_000_001
 Tracks = Mapping[int, tuple[str, pl.DataFrame]]
 
 
-def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], findings: Sequence[Finding]) -> None:
+def write(target: Path, timeline: Timeline, m: Measurements, report: ReportMapping, findings: Sequence[Finding]) -> None:
     """Write it, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where the target exists or cannot be written."""
+    if not m.are_steps_marked:
+        write_events(target, recording_names(timeline), recording_events(timeline, m))
+        return
+    tables = measured_tables(m)
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
     tracks = {
         FIRST_FINDING_TID + number: (finding.rule, finding_track(finding, stretches, timeline, tables))
@@ -39,11 +44,6 @@ def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFr
     }
     shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
     write_events(target, _names(timeline, shown), _events(timeline, tables["steps"], stretches, shown))
-
-
-def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
-    """Write the trace of a recording, in the same way."""
-    write_events(target, recording_names(timeline), recording_events(timeline, m))
 
 
 def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
@@ -98,6 +98,5 @@ EXPORTER = Exporter(
     name="chrome",
     suffix=".slowstep.json.gz",
     writes="a trace for Perfetto with findings as tracks, gzipped where its name ends in .gz",
-    write_trace=write_trace,
-    write_recording=write_recording,
+    write=write,
 )

@@ -5,30 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.ledger.ledger import ledger_rows
 from slowstep.analyses.measurements import Measurements
 from slowstep.errors import UnwritableOutput
-from slowstep.exporters._exporter import Exporter
-from slowstep.exporters._recording import exported_steps
+from slowstep.exporters._exporter import Exporter, ReportMapping
+from slowstep.exporters._measured_tables import measured_tables
 from slowstep.findings import Finding
-from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
-from slowstep.timeline.trace_tables import TRACE_TABLES
 
 
-def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], findings: Sequence[Finding]) -> None:
-    """Write a trace's tables (docs/tables.md) and what was measured of it. Raises UnwritableOutput as `write_tables`."""
-    write_tables(target, {table.name: timeline.table(table.name) for table in TRACE_TABLES} | dict(tables))
-
-
-def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
-    """Write a recording's tables, and `steps` and `ledger` as measured. Raises UnwritableOutput as `write_tables`."""
-    tables = {table.name: timeline.table(table.name) for table in TABLES}
-    write_tables(target, tables | {"steps": exported_steps(m), "ledger": ledger_rows(m.ledger)})
+def write(target: Path, timeline: Timeline, m: Measurements, report: ReportMapping, findings: Sequence[Finding]) -> None:
+    """Write the tables that were read (docs/tables.md) and those that were measured. Raises UnwritableOutput as `write_tables`."""
+    read = {table.name: timeline.table(table.name) for table in timeline.declared}
+    write_tables(target, read | dict(measured_tables(m)))
 
 
 def write_tables(target: Path, tables: Mapping[str, pl.DataFrame]) -> None:
@@ -48,6 +39,5 @@ EXPORTER = Exporter(
     name="parquet",
     suffix=".slowstep-tables",
     writes="a folder with all tables",
-    write_trace=write_trace,
-    write_recording=write_recording,
+    write=write,
 )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record.experiment.lever import NUMERICS, Lever, LeverSpec
+from slowstep.record.experiment.lever import NUMERICS, Lever, LeverSpec, OnLongSteps
 
 # What its values are called by whoever computes with them.
 DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
@@ -41,6 +41,6 @@ LEVER = Lever(
     takes="bf16|fp16",
     takes_optional=True,
     changes=frozenset({NUMERICS}),
-    long_steps="perhaps",
+    long_steps=OnLongSteps.PERHAPS,
     read=read_type,
 )

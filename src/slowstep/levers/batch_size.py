@@ -33,7 +33,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.levers._count import count_of
-from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec, OnLongSteps
 
 _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
 UNTOLD: Final = "its batches do not say how many samples they hold"
@@ -48,6 +48,6 @@ LEVER = Lever(
     name="batch-size",
     takes="N",
     changes=frozenset({NUMERICS, ORDER, DEMAND}),
-    long_steps="its own",
+    long_steps=OnLongSteps.OWN,
     read=read_batch_size,
 )

@@ -21,14 +21,14 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever import Lever, OnLongSteps
 
 LEVER = Lever(
     name="callbacks-off",
     takes="NAME",
     takes_optional=True,
     every=True,
-    long_steps="its own",
+    long_steps=OnLongSteps.OWN,
     same_numbers=False,
     hint="callbacks are known of frameworks' trainers only; in a loop of the script's own use stub=MODULE:FUNCTION",
 )

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever import Lever, OnLongSteps
 
 HARMS: Final = "the empty files that it leaves could take the place of your own checkpoints"
-LEVER = Lever(name="checkpoint-off", every=True, long_steps="its own", harms=HARMS)
+LEVER = Lever(name="checkpoint-off", every=True, long_steps=OnLongSteps.OWN, harms=HARMS)

@@ -19,6 +19,6 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.record.experiment.lever import ORDER, Lever
+from slowstep.record.experiment.lever import ORDER, Lever, OnLongSteps
 
-LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), long_steps="its own")
+LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), long_steps=OnLongSteps.OWN)

@@ -16,6 +16,6 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.record.experiment.lever import ORDER, Lever
+from slowstep.record.experiment.lever import ORDER, Lever, OnLongSteps
 
-LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), long_steps="its own")
+LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), long_steps=OnLongSteps.OWN)

@@ -16,6 +16,6 @@ How it is undone:
 from __future__ import annotations
 
 from slowstep.levers._calls.logs import LoggingOff
-from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever import Lever, OnLongSteps
 
-LEVER = Lever(name="logging-off", every=True, long_steps="its own", prepare=LoggingOff.prepare)
+LEVER = Lever(name="logging-off", every=True, long_steps=OnLongSteps.OWN, prepare=LoggingOff.prepare)

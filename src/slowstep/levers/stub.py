@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from slowstep.levers._calls.function_change import FunctionChange
 from slowstep.levers._calls.functions import named
-from slowstep.record.experiment.lever import Change, Lever, LeverSpec
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 
@@ -33,4 +33,4 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, long_steps="its own", same_numbers=False, prepare=prepare, read=named)
+LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, long_steps=OnLongSteps.OWN, same_numbers=False, prepare=prepare, read=named)

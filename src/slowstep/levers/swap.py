@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from slowstep.levers._calls.function_change import FunctionChange
 from slowstep.levers._calls.functions import named
-from slowstep.record.experiment.lever import NUMERICS, Change, Lever, LeverSpec
+from slowstep.record.experiment.lever import NUMERICS, Change, Lever, LeverSpec, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 
@@ -29,4 +29,11 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), long_steps="its own", prepare=prepare, read=named)
+LEVER = Lever(
+    name="swap",
+    takes="MODULE:F=MODULE:G",
+    changes=frozenset({NUMERICS}),
+    long_steps=OnLongSteps.OWN,
+    prepare=prepare,
+    read=named,
+)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record.experiment.lever import DEMAND, Lever, LeverSpec
+from slowstep.record.experiment.lever import DEMAND, Lever, LeverSpec, OnLongSteps
 
 # A number above this is a typo: no machine has so many cores.
 _MOST: Final = 4096
@@ -32,4 +32,4 @@ def read_threads(spec: LeverSpec) -> int:
     return int(value)
 
 
-LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), long_steps="perhaps", same_numbers=False, read=read_threads)
+LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), long_steps=OnLongSteps.PERHAPS, same_numbers=False, read=read_threads)

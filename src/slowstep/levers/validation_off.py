@@ -20,6 +20,6 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.record.experiment.lever import Lever
+from slowstep.record.experiment.lever import Lever, OnLongSteps
 
-LEVER = Lever(name="validation-off", every=True, long_steps="its own")
+LEVER = Lever(name="validation-off", every=True, long_steps=OnLongSteps.OWN)

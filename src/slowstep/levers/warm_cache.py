@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record.experiment.lever import ORDER, Lever
+from slowstep.record.experiment.lever import ORDER, Lever, OnLongSteps
 
 # Less per batch than one block of a usual file system is no reading of files: 120 to 410 bytes were measured where none was read, which
 # is what workers and training say to each other.
 LEAST_BYTES: Final = 4096
 
-LEVER = Lever(name="warm-cache", changes=frozenset({ORDER}), long_steps="its own")
+LEVER = Lever(name="warm-cache", changes=frozenset({ORDER}), long_steps=OnLongSteps.OWN)

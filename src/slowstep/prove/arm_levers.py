@@ -33,7 +33,7 @@ def changes_of(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:
 def long_steps_of(choice: Choice, levers: Mapping[str, Lever]) -> OnLongSteps:
     """What it does to steps that are seldom and long; of one that is no more anything may be."""
     lever = levers.get(choice.spec.name)
-    return "its own" if lever is None else lever.long_steps
+    return OnLongSteps.OWN if lever is None else lever.long_steps
 
 
 def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
@@ -46,7 +46,7 @@ def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], forei
 
 def arms_with_own_long_steps(choices: Sequence[Choice], levers: Mapping[str, Lever]) -> frozenset[int]:
     """The arms with a lever that may itself be why seldom long steps come, or do not."""
-    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if long_steps_of(choice, levers) == "its own")
+    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if long_steps_of(choice, levers) is OnLongSteps.OWN)
 
 
 def needing_cores(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from slowstep.prove.reruns import Say
 from slowstep.prove.stats.claimed import compare_claimed
 from slowstep.prove.stats.verdicts import GainVerdict
-from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, run_once
+from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, WholeRunState, run_once
 from slowstep.reason_words import sentence
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import NUMERICS
@@ -51,8 +51,8 @@ def _compared(as_is: Sequence[Ran], lever: str, place: int, make: MakeExecutor, 
     if all(ran.losses is not None for ran in as_is):
         runs.append(run_once(make, RunRequest(levers=(parse_spec(lever),), loader=place, seed_offset=_SEED, losses=True), limits))
     first, second, *changed = (ran.losses for ran in runs)
-    ended = next((ran for ran in runs if ran.state in ("not applicable", "failed")), None)
+    ended = next((ran for ran in runs if ran.state in (WholeRunState.NOT_APPLICABLE, WholeRunState.FAILED)), None)
     if ended is not None or first is None or second is None or not changed or changed[0] is None:
-        why = "" if ended is None else f": {ended.state if ended.reason is None else sentence(ended.reason)}"
+        why = "" if ended is None else f": {ended.state.in_words if ended.reason is None else sentence(ended.reason)}"
         return {"says": f"input and losses could not be compared{why}"}
     return compare_claimed(first, second, changed[0]).as_row()

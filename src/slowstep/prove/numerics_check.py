@@ -14,7 +14,7 @@ from slowstep.prove.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.prove.seen_losses import why_never
 from slowstep.prove.stats.numerics import CONVERGENCE_STEPS
 from slowstep.prove.stats.verdicts import GainVerdict
-from slowstep.prove.whole_run import WholeRunLimits
+from slowstep.prove.whole_run import WholeRunLimits, WholeRunState
 from slowstep.reason_words import sentence
 from slowstep.record.experiment.lever import NUMERICS, ORDER
 from slowstep.record.experiment.lever_text import parse_spec
@@ -100,8 +100,8 @@ class NumericsCheck:
             lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits, takes_s=needed_s, tell=self._say
         )
         if done.numerics is None:
-            how = "not" if done.state == "idle" else "could not be"
-            return {"says": f"losses {how} compared: {done.state if done.reason is None else sentence(done.reason)}"}
+            how = "not" if done.state is WholeRunState.IDLE else "could not be"
+            return {"says": f"losses {how} compared: {done.state.in_words if done.reason is None else sentence(done.reason)}"}
         return done.numerics.as_row()
 
 

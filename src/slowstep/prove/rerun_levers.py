@@ -13,6 +13,7 @@ from slowstep.prove.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longes
 from slowstep.prove.reruns import WARMUP_SHARE, rerun, seconds_needed
 from slowstep.prove.stats.design import FEWEST_PAIRS
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.prove.stats.verdicts import ArmState
 from slowstep.prove.step_pace import find_pace
 from slowstep.prove.whole_run import RunRequest, WholeRunLimits
 from slowstep.reasons import SAID, Reason, Wording
@@ -67,7 +68,8 @@ class RerunLevers:
         if not places:
             return AllRepeated()
         design = designed(tuple(places), report, OF_BUDGET * self._budget_s)
-        late = {name: RepeatedRuns(state="unmeasured", reason=self._too_long(report)) for name in places if name not in design.levers}
+        unmeasured = RepeatedRuns(state=ArmState.UNMEASURED, reason=self._too_long(report))
+        late = {name: unmeasured for name in places if name not in design.levers}
         if not design.levers:
             return AllRepeated(levers=late)
         self._announce(design)
@@ -87,7 +89,8 @@ class RerunLevers:
             )
         except (SlowstepError, OSError) as error:
             # What the experiment has found is worth more.
-            found = AllRepeated(levers={name: RepeatedRuns(state="unmeasured", reason=SAID(said=str(error))) for name in asked})
+            unmeasured = RepeatedRuns(state=ArmState.UNMEASURED, reason=SAID(said=str(error)))
+            found = AllRepeated(levers=dict.fromkeys(asked, unmeasured))
         finally:
             self._runs.remove()
         return AllRepeated(levers={**found.levers, **late}, control=found.control, interrupted=found.interrupted)
@@ -106,7 +109,7 @@ class RerunLevers:
 
 def places_of(report: ReportDict, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Where the loader is built that the levers change there: of all that were refused, and for no reason that holds in any run."""
-    refused = {row["lever"] for row in report["experiments"] if row["state"] == "not applicable"}
+    refused = {row["lever"] for row in report["experiments"] if row["state"] == ArmState.NOT_APPLICABLE}
     return {note["name"]: note["rerun"] for note in notes if note.get("rerun") is not None and note.get("name") in refused}
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.prove.stats.numerics import Numerics, Pair, compare_losses
-from slowstep.prove.stats.repeated import AllRepeated, ArmState, RepeatedRuns
+from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
+from slowstep.prove.stats.verdicts import ArmState
 from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, WholeRunState, run_once
 from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import LeverSpec
@@ -33,6 +34,7 @@ TOO_SOON: Final = Wording("runs-ended-too-soon", "they ended too soon")
 AS_IS_FAILED: Final = Wording("run-as-it-is-failed", "one as it is failed: {reason}")
 IDLE: Final = Wording("lever-idle", "in {steps} steps with it the lever never changed anything")
 _AS_IS: Final = "as it is"
+_REFUSED: Final = (WholeRunState.NOT_APPLICABLE, WholeRunState.FAILED)
 _CONTROL: Final = "as it is, once more"
 
 Say = Callable[[str], None]
@@ -42,11 +44,11 @@ Say = Callable[[str], None]
 class Check:
     """What became of the check of a lever's numerics; `numerics` is None where not one pair of runs can be compared.
 
-    `state` is that of the run that ended it, or "idle": the lever was on and did nothing.
+    `state` is that of the run that ended it, or IDLE.
     """
 
     lever: LeverSpec
-    state: WholeRunState | Literal["idle"]
+    state: WholeRunState
     reason: Reason | None
     numerics: Numerics | None
     seconds: float
@@ -152,11 +154,12 @@ class _Rounds:
     def _outcome(self, name: str, pairs: int) -> tuple[ArmState, Reason | None]:
         gone = self._gone.get(name)
         if gone is not None:
-            return "not applicable" if gone.state == "not applicable" else "failed", _why(gone)
+            is_refused = gone.state is WholeRunState.NOT_APPLICABLE
+            return ArmState.NOT_APPLICABLE if is_refused else ArmState.FAILED, _why(gone)
         if pairs >= 2:
-            return "measured", None
+            return ArmState.MEASURED, None
         as_is = self._gone.get(_AS_IS)
-        return "unmeasured", TOO_SOON() if as_is is None else AS_IS_FAILED(reason=_why(as_is))
+        return ArmState.UNMEASURED, TOO_SOON() if as_is is None else AS_IS_FAILED(reason=_why(as_is))
 
     def _pairs(self, name: str) -> list[tuple[Ran, Ran]]:
         most = self._limits.steps
@@ -193,13 +196,14 @@ def check(
         assert with_lever.losses is not None
         if not with_lever.effect:
             idle = _idle(with_lever)
-            return Check(lever=lever, state="idle", reason=idle, numerics=compare_losses(pairs) if pairs else None, seconds=seconds)
+            numerics = compare_losses(pairs) if pairs else None
+            return Check(lever=lever, state=WholeRunState.IDLE, reason=idle, numerics=numerics, seconds=seconds)
         pairs.append(Pair(seed=number + 1, without=as_is.losses, with_lever=with_lever.losses, first=with_lever.on_from or 0))
         if as_is.losses.first_not_finite or with_lever.losses.first_not_finite:
             break
     return Check(
         lever=lever,
-        state="done" if ended is None else ended.state,
+        state=WholeRunState.DONE if ended is None else ended.state,
         reason=None if ended is None else ended.reason,
         numerics=compare_losses(pairs) if pairs else None,
         seconds=seconds,
@@ -213,7 +217,7 @@ def _comparing(lever: LeverSpec, number: int, count: int, left_s: float | None) 
 
 def _why(ran: Ran) -> Reason:
     """Why a run was of no use: where nothing more is said of that, how it ended."""
-    return ran.reason or SAID(said=ran.state)
+    return ran.reason or SAID(said=ran.state.in_words)
 
 
 def _idle(ran: Ran) -> Reason:
@@ -228,7 +232,7 @@ def _both(make: MakeExecutor, asked: tuple[RunRequest, RunRequest], limits: Whol
     for each in asked:
         ran = run_once(make, each, limits)
         runs.append(ran)
-        if ran.state in ("not applicable", "failed", "losses unseen") or _made(ran) < FEWEST_STEPS:
+        if ran.state in (*_REFUSED, WholeRunState.LOSSES_UNSEEN) or _made(ran) < FEWEST_STEPS:
             return runs, ran
     return runs, None
 
@@ -242,7 +246,7 @@ def _made(ran: Ran) -> int:
 
 def _is_useless(ran: Ran, most: int) -> bool:
     """One that ended or was slow still counts for the steps that it made."""
-    return ran.state in ("not applicable", "failed") or _steps_of(ran, most) < FEWEST_STEPS
+    return ran.state in _REFUSED or _steps_of(ran, most) < FEWEST_STEPS
 
 
 def _steps_of(ran: Ran, most: int) -> int:

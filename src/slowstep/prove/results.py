@@ -21,8 +21,8 @@ from slowstep.prove.stats.kept import KEPT, KEPT_EACH, WithKept, kept_share, wit
 from slowstep.prove.stats.long_steps import LongSteps
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
-from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
-from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.prove.stats.repeated import RepeatedRuns
+from slowstep.prove.stats.verdicts import ArmState, GainVerdict
 from slowstep.reasons import SAID, Reason, Wording
 from slowstep.record.experiment.lever import DEMAND, Lever, OnLongSteps
 from slowstep.record.writing.format import LEVER_FAILED, LEVER_NOT_UNDONE
@@ -143,7 +143,7 @@ class ExperimentResults:
     @property
     def reached(self) -> float | None:
         """Half the width of the widest interval of a lever, as a share; None where none was measured."""
-        measured = [r for r in self.results if r.state == "measured"]
+        measured = [r for r in self.results if r.state is ArmState.MEASURED]
         known = [gain for r in measured if (gain := _known_gain(r)) is not None]
         in_runs = [r.repeated.log_ratio.interval() for r in measured if r.repeated is not None]
         return max((gain.precision for gain in known + in_runs), default=None)
@@ -211,7 +211,7 @@ def _figures(
     by_blocks = {
         arm: with_kept(found, found.log_ratio, kept_share(words.get(arm, NO_WORD).facts, steps, arm)) for arm, found in tried.items()
     }
-    return by_blocks | {arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state == "measured"}
+    return by_blocks | {arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state is ArmState.MEASURED}
 
 
 def _predicted(choices: Sequence[Choice], lows: Mapping[str, float]) -> dict[int, float]:
@@ -301,16 +301,16 @@ def _went(arm: _TriedArm) -> tuple[ArmState, Reason | None]:
     state: ArmState
     reason: Reason | None
     if arm.gone is not None:
-        state, reason = arm.gone["state"], _as_reason(arm.gone.get("reason"))
+        state, reason = ArmState(arm.gone["state"]), _as_reason(arm.gone.get("reason"))
     elif arm.estimate is None:
-        state, reason = "unmeasured", arm.in_vain
+        state, reason = ArmState.UNMEASURED, arm.in_vain
     else:
-        state, reason = "measured", None
+        state, reason = ArmState.MEASURED, None
     if arm.runs is None:
         return state, reason
-    if arm.runs.state == "measured":
-        return "measured", NOT_SWITCHED(reason=reason)
-    if arm.runs.state == "unmeasured":
+    if arm.runs.state is ArmState.MEASURED:
+        return ArmState.MEASURED, NOT_SWITCHED(reason=reason)
+    if arm.runs.state is ArmState.UNMEASURED:
         return state, NO_RUNS(reason=reason, why=arm.runs.reason)
     return arm.runs.state, NOR_IN_RUNS(reason=reason, why=arm.runs.reason)
 
@@ -330,7 +330,7 @@ def _held_back(arm: _TriedArm) -> Reason | None:
         return SELDOM(blocks=arm.blocks, rounds=arm.by_blocks.rounds)
     if (long_steps := _perhaps_shortened(arm)) is not None:
         # Steps that a lever takes away are seen to be gone once there are more of them; how much shorter they got is not.
-        return (OWN_LONG_STEPS if arm.on_long_steps == "its own" else LONG_STEPS)(most=long_steps.most_ns)
+        return (OWN_LONG_STEPS if arm.on_long_steps is OnLongSteps.OWN else LONG_STEPS)(most=long_steps.most_ns)
     if isinstance(arm.figures, WithKept) and arm.figures.hides(WORTH) and KEPT_EACH in arm.facts:
         return KEPT_FIRST(gain=arm.figures.log_ratio.least.factor, each=arm.facts[KEPT_EACH])
     return None
@@ -338,7 +338,7 @@ def _held_back(arm: _TriedArm) -> Reason | None:
 
 def _perhaps_shortened(arm: _TriedArm) -> LongSteps | None:
     """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
-    if arm.by_blocks is None or arm.judgement is None or arm.on_long_steps == "kept":
+    if arm.by_blocks is None or arm.judgement is None or arm.on_long_steps is OnLongSteps.KEPT:
         return None
     found = arm.by_blocks.long_steps
     return found if found is not None and found.gain_without(arm.judgement.interval.high) >= WORTH else None

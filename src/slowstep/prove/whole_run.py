@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from enum import StrEnum
+from typing import Any, Final
 
 from slowstep.prove.executor import Executor
 from slowstep.prove.seen_losses import why_unseen
@@ -18,7 +19,23 @@ from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.experiment.losses import UNSEEN
 from slowstep.record.writing import format as fmt
 
-WholeRunState = Literal["done", "not applicable", "failed", "script ended", "too slow", "losses unseen"]
+
+class WholeRunState(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    NOT_APPLICABLE = "not-applicable"
+    FAILED = "failed"
+    SCRIPT_ENDED = "script-ended"
+    TOO_SLOW = "too-slow"
+    LOSSES_UNSEEN = "losses-unseen"
+    IDLE = "idle"  # the lever was on and did nothing
+
+    @property
+    def in_words(self) -> str:
+        """As it is said where no reason is known."""
+        return self.value.replace("-", " ")
+
 
 OWN_END: Final = Wording("run-ended-itself", "it ended by itself with exit code {code}")
 FEW_SEEN: Final = Wording("few-steps-in-time", "{seen} of {steps} steps were seen in {seconds:g} s")
@@ -99,18 +116,18 @@ def run_once(make: MakeExecutor, asked: RunRequest, limits: WholeRunLimits) -> R
         said = _said_of(executor.lever_notes())
         steps = None if asked.losses else executor.steps()
         losses = LossReader(executor.folder).read() if asked.losses else None
-        unseen = why_unseen(executor.notes(UNSEEN)) if state == "losses unseen" else None
+        unseen = why_unseen(executor.notes(UNSEEN)) if state is WholeRunState.LOSSES_UNSEEN else None
     finally:
         ending = executor.end()
     told = said.get("reason") or ending.problem
     reason = unseen if told is None else SAID(said=str(told))
-    if state == "script ended" and reason is None:
+    if state is WholeRunState.SCRIPT_ENDED and reason is None:
         reason = OWN_END(code=ending.exit_code)
-    if state == "too slow":
+    if state is WholeRunState.TOO_SLOW:
         seen = len(losses) if losses is not None else len(steps.ns) if steps is not None else 0
         reason = FEW_SEEN(seen=seen, steps=limits.steps, seconds=limits.seconds)
-    if asked.levers and state == "done" and said.get("updates") is None:
-        state, reason = "not applicable", NEVER_READY(levers=" and ".join(spec.name for spec in asked.levers))
+    if asked.levers and state is WholeRunState.DONE and said.get("updates") is None:
+        state, reason = WholeRunState.NOT_APPLICABLE, NEVER_READY(levers=" and ".join(spec.name for spec in asked.levers))
     return Ran(
         asked=asked,
         state=state,
@@ -137,21 +154,21 @@ def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, bega
             return ended
         made = reader.read() if asked.losses else executor.steps().ns
         if len(made) >= limits.steps or (isinstance(made, UpdateLosses) and made.first_not_finite is not None):
-            return "done"
+            return WholeRunState.DONE
         if not progress.alive:
-            return "script ended"
+            return WholeRunState.SCRIPT_ENDED
         if limits.clock() - began_s > limits.seconds:
-            return "too slow"
+            return WholeRunState.TOO_SLOW
         limits.sleep(LOOK_EVERY_S)
 
 
 def _state_of(executor: Executor, asked: RunRequest) -> WholeRunState | None:
     states = {note.get("state") for note in executor.lever_notes()}
     if fmt.LEVER_FAILED in states:
-        return "failed"
+        return WholeRunState.FAILED
     if fmt.LEVER_NOT_APPLICABLE in states:
-        return "not applicable"
-    return "losses unseen" if asked.losses and executor.notes(UNSEEN) else None
+        return WholeRunState.NOT_APPLICABLE
+    return WholeRunState.LOSSES_UNSEEN if asked.losses and executor.notes(UNSEEN) else None
 
 
 def _said_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

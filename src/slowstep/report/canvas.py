@@ -209,15 +209,21 @@ def _first_cells(text: str, room: int) -> str:
     return taken
 
 
-def printable(value: Any, glyphs: Glyphs) -> Any:
-    """The document with every string safe to print: nothing that a terminal or a page obeys, plain ASCII where asked for."""
+def printable(value: Any, glyphs: Glyphs, *, but: tuple[str, ...] = ()) -> Any:
+    """The document with every string safe to print: nothing that a terminal or a page obeys, plain ASCII where asked for. What the keys in
+    `but` lead to is left as it is.
+    """
     if isinstance(value, str):
         return _printable_text(value, ascii_only=glyphs is ASCII)
     if isinstance(value, dict):
-        return {key: printable(item, glyphs) for key, item in value.items()}
+        return {key: item if but == (key,) else printable(item, glyphs, but=_below(key, but)) for key, item in value.items()}
     if isinstance(value, list):
         return [printable(item, glyphs) for item in value]
     return value
+
+
+def _below(key: str, way: tuple[str, ...]) -> tuple[str, ...]:
+    return way[1:] if way[:1] == (key,) else ()
 
 
 def _printable_text(text: str, *, ascii_only: bool) -> str:

@@ -211,7 +211,7 @@ def _with_unit(value: float | None, unit: str, *, beside: str = "") -> str:
     """
     if value is None:
         return UNKNOWN
-    first, _, rest = unit.partition(" ")
+    first, rest = _divided(unit)
     if first in _NS_PER:
         text = format_duration(value * _NS_PER[first])
     elif first in _FORMATS:
@@ -224,8 +224,14 @@ def _with_unit(value: float | None, unit: str, *, beside: str = "") -> str:
 
 def _unit_alone(unit: str) -> str:
     """The unit without the words that follow it, for these stand with the value: "share" of "share of window", nothing of "in all"."""
-    first = unit.partition(" ")[0]
+    first, _ = _divided(unit)
     return "" if first in _NO_UNITS else first
+
+
+def _divided(unit: str) -> tuple[str, str]:
+    """A unit as report.json has it: the word itself, and what it is of ("ms", "per step"). Nothing else looks into one."""
+    first, _, of = unit.partition(" ")
+    return first, of
 
 
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
@@ -245,8 +251,9 @@ def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
 
 def _with_interval(gain: GainRow, predicted: float, low: float) -> str:
     """With what decides where the interval does not show it: why the finding may be a bottleneck all the same."""
-    text, steady = format_ratio_between(predicted, low, gain["high"], level=_PREDICTED_LEVEL), gain.get("steady_low")
-    return text if steady is None else f"{text.removesuffix(')')}; {steady:.2f}x or more on a machine as fast as in this run)"
+    steady = gain.get("steady_low")
+    also = "" if steady is None else f"{steady:.2f}x or more on a machine as fast as in this run"
+    return format_ratio_between(predicted, low, gain["high"], level=_PREDICTED_LEVEL, also=also)
 
 
 def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: LeftOut) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from slowstep.cost_parts import CostPart
 from slowstep.health import DAMAGE
 from slowstep.prove.stats.verdicts import SETTLED
 from slowstep.report.bench_terminal import draw_bench
@@ -51,8 +52,9 @@ _TIMING_SHOWN: Final = 0.001
 _REACH_SHOWN: Final = 1.10
 # A cost below this changes nothing in the answer.
 _OVERHEAD_SHOWN: Final = 0.01
-_PROFILER: Final = "profiler"
 _LABEL_CELLS: Final = 11
+# Where the report says in which folder it lies.
+_FOLDER: Final = ("run", "recording")
 # Names of scripts are seldom longer.
 _NAME_CELLS: Final = 30
 # The doubt that says of trainings in turn that they are not judged.
@@ -100,10 +102,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
 
 def _safe(report: Mapping[str, Any], glyphs: Glyphs) -> Report:
     """The report with nothing in it that a terminal obeys, but for its folder: that is to be pasted, and is quoted where it is drawn."""
-    document: dict[str, Any] = printable(dict(report), glyphs)
-    if glyphs is UNICODE and (folder := report["run"].get("recording")) is not None:
-        document["run"]["recording"] = folder
-    return cast("Report", document)
+    return cast("Report", printable(dict(report), glyphs, but=_FOLDER if glyphs is UNICODE else ()))
 
 
 def show(report: Mapping[str, Any], stream: TextIO, *, verbose: bool = False) -> None:
@@ -314,7 +313,7 @@ def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> No
 
 def _recording_share(cost: Overhead, share: float) -> float:
     """What of the share is not the profiler's, which somebody has asked for."""
-    return share - sum(part["share"] for part in cost.get("parts", []) if part["name"] == _PROFILER)
+    return share - sum(part["share"] for part in cost.get("parts", []) if part["name"] == CostPart.PROFILER)
 
 
 def _overhead(report: Report) -> str:
@@ -335,10 +334,10 @@ def _shares(cost: Overhead, share: float) -> str:
     """The share of the time that all took, the profiler's apart, and what recording took more than it is to."""
     parts = {part["name"]: part["share"] for part in cost.get("parts", [])}
     recording, limit = _recording_share(cost, share), cost.get("limit_share")
-    of = "" if _PROFILER in parts else " of the time"
+    of = "" if CostPart.PROFILER in parts else " of the time"
     text = f"{format_share(recording)}{of}"
     if limit is not None and not cost.get("held", True):
-        named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != _PROFILER)
+        named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != CostPart.PROFILER)
         # Of a share that is just above its limit, a digit more.
         text = f"{recording * 100:.2f} %{of} ({named})"
     if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
@@ -346,6 +345,6 @@ def _shares(cost: Overhead, share: float) -> str:
     if limit is not None:
         # Of short steps it is more than half a percent.
         text += f" (limit {limit * 100:.2g} %)"
-    if _PROFILER not in parts:
+    if CostPart.PROFILER not in parts:
         return text
-    return f"{format_share(share)} of the time: the profiler of --capture {format_share(parts[_PROFILER])}, recording {text}"
+    return f"{format_share(share)} of the time: the profiler of --capture {format_share(parts[CostPart.PROFILER])}, recording {text}"

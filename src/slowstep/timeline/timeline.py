@@ -12,9 +12,11 @@ import polars as pl
 from slowstep.health import Health
 from slowstep.timeline.coverage import NOTHING, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
-from slowstep.timeline.schema import TABLE
+from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.stored import Stored, chosen
+from slowstep.timeline.table import Table
 from slowstep.timeline.trace import TraceFacts
+from slowstep.timeline.trace_tables import TRACE_TABLES
 
 T = TypeVar("T")
 
@@ -186,6 +188,11 @@ class Timeline:
     trace: TraceFacts | None = None  # where the source is a profiler's trace
     coverage: Mapping[str, KindCoverage] = field(default_factory=lambda: NOTHING)  # what the source states of each of KINDS, at most
     found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by functions that are `found_once`
+
+    @property
+    def declared(self) -> tuple[Table, ...]:
+        """The tables that its source may fill."""
+        return TABLES if self.trace is None else TRACE_TABLES
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""

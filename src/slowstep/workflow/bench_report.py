@@ -30,17 +30,18 @@ from slowstep.workflow.bench_rows import (
     whole_row,
     words_of,
 )
+from slowstep.workflow.next_command.after_all import after_half
 from slowstep.workflow.next_command.after_bench import BenchLacks, after_bench
 
 _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was measured alone")
 _OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=_ONE_HALF())
 
 
-def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
-    """All that is known, null where it is not."""
+def make_report(measured: BenchMeasurements, asked: BenchRequest, *, names_place: bool = True) -> Report:
+    """All that is known, null where it is not; without `names_place` its recording is not named, as that does not keep it."""
     found = BenchFound(measured)
     following = _next(found, measured, asked)
-    run = run_row(measured, found.description, found.cores)
+    run = run_row(measured, found.description, found.cores, names_place=names_place)
     run["notes"] = [sentence(note) for note in found.notes()]
     sections = Sections(
         run=run,
@@ -82,7 +83,7 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
 
 
 def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -> NextStep:
-    return after_bench(
+    own = after_bench(
         asked,
         words_of(measured),
         point=found.point,
@@ -101,3 +102,4 @@ def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -
             cached=found.refuses_cached,
         ),
     )
+    return after_half(own)

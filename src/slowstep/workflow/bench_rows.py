@@ -59,11 +59,11 @@ def figure(figure: Figure | None, scale: float = 1.0) -> FigureRow | None:
     }
 
 
-def run_row(measured: BenchMeasurements, description: dict[str, Any], cores: float | None) -> Run:
+def run_row(measured: BenchMeasurements, description: dict[str, Any], cores: float | None, *, names_place: bool) -> Run:
     """What was run."""
     began = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=measured.duration_s)
     size = description.get("batch_size")
-    folder = None if measured.left_nothing else measured.place.get("folder")
+    folder = None if measured.left_nothing or not names_place else measured.place.get("folder")
     return bare_run(
         name=measured.command.stem,
         command=words_of(measured),

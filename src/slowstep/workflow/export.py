@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
+from slowstep.analyses.measurements import Measurements
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
-from slowstep.exporters._measured_tables import measured_tables
-from slowstep.findings import Finding
 from slowstep.registry import discover
 from slowstep.sources._source import HowRead
+from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.judge_job import Examined
-from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
+from slowstep.workflow.traces.find import FoundTrace, each_process, find
 from slowstep.workflow.traces.parsed_traces import read_cached
 from slowstep.workflow.traces.trace_request import TraceRequest
 
@@ -33,16 +33,14 @@ def export(
 ) -> Path:
     """Write the report, or the trace or recording that it is of, found at the paths; returns where. Raises UnwritableOutput."""
     report, run = examined.report, examined.report["run"]
-    if exporter.write_document is not None:
+    if exporter.write is None:
         return export_document(exporter, paths[0], report, target)
     found = next((each for each in each_process(find(paths)[0]) if _is_of(run, each)), None)
     if found is None:
         raise BadUsage(f"--export {exporter.name}: {run.get('recording')} is no longer there.")
     place = target or _place(exporter, found.path)
-    if found.source.name == RECORDING:
-        _export_recording(exporter, place, found, report, how)
-    else:
-        _export_trace(exporter, place, found, examined.findings, asked, how)
+    timeline = read_cached(found, how)
+    exporter.write(place, timeline, _measured(timeline, run, asked), report, examined.findings)
     return place
 
 
@@ -66,22 +64,10 @@ def _is_of(run: dict[str, Any], found: FoundTrace) -> bool:
     return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
-def _export_trace(
-    exporter: Exporter, place: Path, found: FoundTrace, findings: Sequence[Finding], asked: TraceRequest, how: HowRead
-) -> None:
-    if exporter.write_trace is None:
-        raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
-    timeline = read_cached(found, how)
-    # Once more: what was measured for the report is let go of before the next rank is read.
-    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
-    exporter.write_trace(place, timeline, measured_tables(m), findings)
-
-
-def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: HowRead) -> None:
-    if exporter.write_recording is None:
-        raise BadUsage(f"--export {exporter.name} is for traces, and {found.path} is a recording.")
-    timeline = found.source.read(found.path, how)
-    process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == report["run"].get("pid")), None)
+def _measured(timeline: Timeline, run: dict[str, Any], asked: TraceRequest) -> Measurements:
+    """What the report is of, measured once more: what was measured for that is let go of before the next rank is read."""
+    if timeline.trace is not None:
+        return measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
+    process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == run.get("pid")), None)
     # Of the steps that the report is of.
-    m = measure_recording(timeline, report["run"]["warmup_steps"], process=process)
-    exporter.write_recording(place, timeline, m, report)
+    return measure_recording(timeline, run["warmup_steps"], process=process)

@@ -17,7 +17,7 @@ from slowstep.document.sections import Sections
 from slowstep.document.training import sections_of_training
 from slowstep.faults import Attempts, Fault
 from slowstep.health import Health
-from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.next_command.after_all import after_one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ def judge_rank(m: Measurements, source: RankSource, attempt: Attempts) -> RankSu
     attempt.faults += [*m.faults, *diagnosis.faults]
     health = tuple(source.health())
     sections = sections_of_training(source.run(), m, diagnosis, health, attempt)
-    next_step = after_fault(source.path) if diagnosis.by_fault else attempt.outcome("the next step", source.next_step, diagnosis)
+    next_step = attempt.outcome("the next step", after_one, source.path, diagnosis, source.next_step)
     return RankSummary(
         sections=sections,
         next_step=NOTHING_NEXT if isinstance(next_step, Fault) else next_step,

@@ -22,8 +22,8 @@ from slowstep.analyses.machine.machine_topic import Pace
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
 from slowstep.analyses.over_time.pace import find_machine_pace
-from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
-from slowstep.analyses.over_time.startup_functions import COMPILE
+from slowstep.analyses.over_time.startup import Startup
+from slowstep.analyses.over_time.startup_parts import StartupKind, StartupPart
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
@@ -163,9 +163,10 @@ def saves_grow(by_ms: float) -> Measured:
 
 
 def started(
-    seconds: float, trained_s: float = 60.0, last: str = "other imports, data and model", excess_s: float = 0.0, last_s: float = 2.0
+    seconds: float, trained_s: float = 60.0, last: StartupKind = StartupKind.SCRIPT, excess_s: float = 0.0, last_s: float = 2.0
 ) -> Measured:
-    parts = (StartupPart(name="before the import of torch", ns=int(seconds * 1e9)), StartupPart(name=last, ns=int(last_s * 1e9)))
+    before = StartupPart(kind=StartupKind.BEFORE_IMPORT, of="torch", ns=int(seconds * 1e9))
+    parts = (before, StartupPart(kind=last, ns=int(last_s * 1e9)))
     return over_time(startup=Startup(parts=parts, excess_ns=int(excess_s * 1e9)), trained_ns=int(trained_s * 1e9))
 
 
@@ -237,7 +238,7 @@ CLOSE: dict[str, Measured] = {
     },
     "slow-start": {},
     "slow-start of a long training": started(60.0, trained_s=3600.0),
-    "slow-start of which the first step is long": started(10.0, last=FIRST_STEP, excess_s=1.0),
+    "slow-start of which the first step is long": started(10.0, last=StartupKind.FIRST_STEP, excess_s=1.0),
 }
 
 
@@ -573,7 +574,7 @@ def test_what_happened_once_or_twice_is_no_bottleneck_however_long_it_took(at):
 
 
 def test_compiling_at_each_start_is_spared_by_the_compilers_own_cache():
-    found = finding("slow-start", measurements(**started(1.0, last=COMPILE, last_s=60.0)))
+    found = finding("slow-start", measurements(**started(1.0, last=StartupKind.COMPILING, last_s=60.0)))
 
     assert "TORCHINDUCTOR_CACHE_DIR" in found.fixes[0].text
     # It makes no input.

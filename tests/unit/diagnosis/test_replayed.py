@@ -11,6 +11,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LARGER_BATCH, NO_INPUT_WAIT
+from slowstep.analyses.replay.unjudged import DELAYS_IN_STEP, NO_DEVICE_WORK, unjudged_columns
 from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.trace_steps import as_steps
 from slowstep.diagnosis.gain import RUN_TO_RUN, predict
@@ -69,15 +70,21 @@ def test_the_slowest_of_many_steps_stands_for_itself_alone() -> None:
 
 
 def test_an_unjudged_scenario_has_no_gain_and_says_why() -> None:
-    m = measured([100.0] * 3, [row(n, 100.0, None, not_judged="the trace has gaps") for n in range(2)] + [row(2, 100.0, 50.0)])
+    m = measured([100.0] * 3, [row(n, 100.0, None, **unjudged_columns(NO_DEVICE_WORK())) for n in range(2)] + [row(2, 100.0, 50.0)])
     gain = predict(m, NO_WAIT)
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert (gain.assumes, gain.unknown_because) == ("no wait", NOT_REPLAYED(why="the trace has gaps"))
+    assert (gain.assumes, gain.unknown_because) == ("no wait", NOT_REPLAYED(why=NO_DEVICE_WORK()))
     assert NO_WAIT.removed_ms(m) is None
 
 
+def test_of_several_reasons_the_commonest_is_given_as_it_was_in_its_first_step() -> None:
+    reasons = [NO_DEVICE_WORK(), DELAYS_IN_STEP(share=0.3), DELAYS_IN_STEP(share=0.2)]
+    m = measured([100.0] * 3, [row(n, 100.0, None, **unjudged_columns(reason)) for n, reason in enumerate(reasons)])
+    assert predict(m, NO_WAIT).unknown_because == NOT_REPLAYED(why=DELAYS_IN_STEP(share=0.3))
+
+
 def test_few_unjudged_steps_leave_the_gain_of_the_others() -> None:
-    m = measured([100.0] * 3, [row(0, 100.0, None, not_judged="odd"), row(1, 100.0, 50.0), row(2, 100.0, 50.0)])
+    m = measured([100.0] * 3, [row(0, 100.0, None, **unjudged_columns(NO_DEVICE_WORK())), row(1, 100.0, 50.0), row(2, 100.0, 50.0)])
     assert predict(m, NO_WAIT).predicted == pytest.approx(2.0)
 
 

@@ -10,6 +10,7 @@ from made_parts import dry_part, span_part
 from slowstep.analyses.events.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
+from slowstep.analyses.replay.unjudged import DELAYS_IN_STEP
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.input import input_wait
 from slowstep.parts import Part, PieceKind
@@ -81,12 +82,12 @@ def test_without_a_device_the_wait_is_found_all_the_same():
 
 
 def test_a_scenario_that_was_not_replayed_leaves_the_gain_unknown_with_the_reason():
-    found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: "delays without a cause are 20 % of the step"}))
+    found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: DELAYS_IN_STEP(share=0.2)}))
 
     assert (found.gain.predicted, found.gain.low, found.gain.high) == (None, None, None)
     assert (found.gain.unknown_because.code, found.gain.unknown_because.values["why"]) == (
         "not-replayed",
-        "delays without a cause are 20 % of the step",
+        DELAYS_IN_STEP(share=0.2),
     )
     assert evidence(found, "fix saves per step").value is None
 

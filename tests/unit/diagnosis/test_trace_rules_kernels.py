@@ -8,6 +8,7 @@ import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
 from made_parts import dry_part
+from slowstep.analyses.device.tensor_cores import WhyNot
 from slowstep.analyses.events.parts import FORWARD, INPUT_WAIT, KERNELS, LAUNCH, NOTHING_RECORDED, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE, HALF_PRECISION, LARGER_BATCH, SINGLE_PRECISION
@@ -17,7 +18,8 @@ from slowstep.findings import Finding, NotJudged
 from slowstep.parts import PieceKind
 from slowstep.reasons import Reason
 
-MISALIGNED = "sizes that are not multiples of 8 (M 4096, K 512, N 30522)"
+MISALIGNED = {"why_not": WhyNot.MISALIGNED, "multiple": 8, "sizes": '{"M": 4096, "K": 512, "N": 30522}'}
+VECTOR = {"why_not": WhyNot.ONE_ROW, "multiple": None, "sizes": None}
 
 
 def judge(rule: str, m: Measurements) -> Answer:
@@ -157,7 +159,7 @@ def test_older_devices_are_told_of_float16_and_its_scaler():
 
 
 def misaligned(ms: float, **more: Any) -> dict[str, Any]:
-    shapes = {"shapes": "[[4096, 512], [512, 30522]]", "why_not": MISALIGNED, "tensor_core": False}
+    shapes = {"shapes": "[[4096, 512], [512, 30522]]", "tensor_core": False, **MISALIGNED}
     return kernel("cutlass_gemm_f16", "matmul", ms, "float16", **(shapes | more))
 
 
@@ -169,6 +171,7 @@ def test_sizes_that_miss_the_tensor_cores_are_found_with_their_shapes():
     assert found.gain.predicted == pytest.approx(100 / 85)
     assert "multiples of 64" in found.fixes[0].text
     assert value(found, "of them, without Tensor Cores") == 1.0
+    assert value(found, "sizes should be multiples of").endswith("8 (M 4096, K 512, N 30522)")
 
 
 def test_kernels_that_read_less_than_16_bytes_at_once_are_found_by_their_name():
@@ -191,7 +194,7 @@ def test_how_much_is_16_bytes_depends_on_the_precision(precision, at_once, fires
 
 
 def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
-    vector = misaligned(300.0, why_not="a dimension of 1: a product with a vector")
+    vector = misaligned(300.0, **VECTOR)
     found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), vector, replay={ALIGNED_SHAPES: 70.0}))
 
     assert found.gain.predicted is None
@@ -200,7 +203,7 @@ def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
 
 
 def test_products_with_vectors_and_aligned_sizes_are_no_finding():
-    vector = misaligned(300.0, why_not="a dimension of 1: a product with a vector")
+    vector = misaligned(300.0, **VECTOR)
 
     assert judge("tensor_core_misaligned_shapes", busy(vector, half(400.0))) is None
 
@@ -210,7 +213,7 @@ def test_a_little_misaligned_time_is_no_finding():
 
 
 def test_kernels_that_miss_the_tensor_cores_without_shapes_are_not_judged():
-    m = busy(misaligned(300.0, why_not="unknown"), recorded=EVERYTHING - {"shapes"}, facts={"framework": "torch"})
+    m = busy(misaligned(300.0, **VECTOR | {"why_not": WhyNot.UNKNOWN}), recorded=EVERYTHING - {"shapes"}, facts={"framework": "torch"})
 
     found = reason("tensor_core_misaligned_shapes", m)
     assert (found.code, found.values["remedy"]) == ("shapes-not-traced", "record with record_shapes=True")

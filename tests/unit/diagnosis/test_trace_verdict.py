@@ -11,6 +11,7 @@ import pytest
 from made_answers import judged, set_answers
 from made_measured_traces import made_measured
 from made_parts import span_part
+from slowstep.analyses.device.clocks import BEHIND
 from slowstep.analyses.events.parts import COLLECTIVES, COPIES, INPUT_WAIT, NO_LAUNCH
 from slowstep.analyses.steps.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
 from slowstep.diagnosis.engine import diagnose
@@ -66,10 +67,10 @@ def test_what_cannot_be_known_is_undetermined(answering, more, code):
 def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
     answering(waiting("large", 1.4, part=span_part("output", "a")))
 
-    verdict = diagnose(made_measured(completeness={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
+    verdict = diagnose(made_measured(completeness={"clocks_differ": BEHIND(share=0.5, by=3e6)})).verdict
 
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
-    assert verdict.reason == CLOCKS_DIFFER(how="the device's clock is behind by 3 ms")
+    assert verdict.reason == CLOCKS_DIFFER(how=BEHIND(share=0.5, by=3e6))
 
 
 def uneven(predicted: float | None, share: float) -> Judged:

@@ -10,6 +10,7 @@ import pytest
 from made_findings import claiming
 from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
+from slowstep.cost_parts import CostPart
 from slowstep.document.rows import finding_row
 from slowstep.document.training import overhead_section
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Folded, Gain
@@ -62,7 +63,7 @@ def test_what_a_folded_findings_fix_would_gain_is_told_where_it_is_known(predict
     ("hooks", "timing", "held", "may_exceed"), [(0.002, 0.001, True, False), (0.002, 0.007, True, True), (0.02, 0.0, False, True)]
 )
 def test_recording_may_exceed_its_limit_by_what_timing_calls_took_too(hooks: float, timing: float, held: bool, may_exceed: bool) -> None:
-    cost = OwnCost(ns_per_step=25e3, share=hooks, once_ns=0.0, parts={"hooks": hooks}, timing_share=timing)
+    cost = OwnCost(ns_per_step=25e3, share=hooks, once_ns=0.0, parts={CostPart.HOOKS: hooks}, timing_share=timing)
     m = measurements(own_cost=cost)
 
     row = overhead_section(m)

@@ -57,9 +57,8 @@ def test_an_exporter_begins_with_a_sentence_on_what_becomes_of_what(name):
 @pytest.mark.parametrize("name", FILES)
 def test_an_exporter_takes_the_document_alone_or_what_it_is_of(name):
     exporter = exporters()[name]
-    of_what_it_is_of = [exporter.write_trace, exporter.write_recording]
 
-    assert (exporter.write_document is not None) != any(write is not None for write in of_what_it_is_of)
+    assert (exporter.write_document is None) != (exporter.write is None)
 
 
 def test_what_the_help_says_of_exporters_is_what_they_are():
@@ -95,11 +94,3 @@ def test_a_report_without_its_recording_is_exported_by_what_takes_the_document_o
         command.analyze([tmp_path / "kept.json"], export="chrome")
     with pytest.raises(BadUsage, match=r"kept\.json is a report"):
         export_document(exporters()["chrome"], tmp_path / "kept.json", document, None)
-
-
-def test_one_that_takes_no_recordings_says_so(tmp_path):
-    recording = make_recording(tmp_path / "r", Training(steps=60, workers=1))
-    of_traces = Exporter(name="timings", suffix=".timings", writes="timings", write_trace=exporters()["parquet"].write_trace)
-
-    with pytest.raises(BadUsage, match="--export timings is for traces, and"):
-        export(of_traces, [recording], examine([recording]), tmp_path / "out", asked=TraceRequest(), how=PLAIN)

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from made_findings import claiming
+from made_measured_traces import made_measured
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import INPUT_WAIT
-from slowstep.analyses.events.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.errors import UnwritableOutput
 from slowstep.exporters import chrome, parquet
 from slowstep.exporters._trace_events import OWN_PID
@@ -23,36 +24,21 @@ def made():
     timeline = made_trace(
         hosts=[host('aten::mm "quoted"', 0, 5), host("cudaLaunchKernel", 1, 2, "runtime", correlation=7)],
         devices=[device("gemm", 6.5, 9, correlation=7)],
-        steps=[step(3, 0, 10)],
+        steps=[step(5, 0, 10)],
     )
-    tables = {table.name: table.empty() for table in TRACE_MEASUREMENT_TABLES}
-    tables["steps"] = pl.DataFrame(
-        [{"step": 0, "number": 3, "start_ns": 0, "end_ns": 10_000, "mark": "ProfilerStep", "thread": 0}], schema=STEPS.schema
-    )
-    gap = {
-        "step": 0,
-        "gap": 0,
-        "start_ns": 0,
-        "end_ns": 6_500,
-        "stage": "preprocess",
-        "kind": "input_wait",
-        "name": None,
-        "place": None,
-        "between_steps": False,
-    }
-    tables["gaps"] = pl.DataFrame([gap], schema=GAPS.schema)
-    return timeline, tables
+    gap = {"step": 0, "part": INPUT_WAIT, "start_us": 0, "end_us": 6.5}
+    return timeline, made_measured(steps=1, step_ms=0.01, tables={"gaps": [gap]})
 
 
 def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
+    chrome.write(tmp_path / "out.json.gz", timeline, m, {}, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     shown = {(event["name"], event["ts"], event["dur"]) for event in events if event["ph"] == "X"}
     assert shown == {
-        ("step 3", 0.0, 10.0),
+        ("step 5", 0.0, 10.0),
         ("preprocess: waiting for input", 0.0, 6.5),
         ("input-wait", 0.0, 6.5),
         ('aten::mm "quoted"', 0.0, 5.0),
@@ -65,10 +51,10 @@ def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings
 
 
 def test_a_chrome_trace_is_packed_where_its_name_says_so(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
 
     for name in ("out.json", "out.json.gz"):
-        chrome.write_trace(tmp_path / name, timeline, tables, FINDINGS)
+        chrome.write(tmp_path / name, timeline, m, {}, FINDINGS)
 
     plain = (tmp_path / "out.json").read_bytes()
     assert json.loads(plain)["traceEvents"]
@@ -76,9 +62,9 @@ def test_a_chrome_trace_is_packed_where_its_name_says_so(tmp_path, made):
 
 
 def test_streams_have_names(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
+    chrome.write(tmp_path / "out.json.gz", timeline, m, {}, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -86,22 +72,22 @@ def test_streams_have_names(tmp_path, made):
 
 
 def test_every_table_is_a_parquet_file(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
 
-    parquet.write_trace(tmp_path / "out", timeline, tables, FINDINGS)
+    parquet.write(tmp_path / "out", timeline, m, {}, FINDINGS)
 
     assert pl.read_parquet(tmp_path / "out" / "gaps.parquet").rows(named=True)[0]["kind"] == "input_wait"
     assert pl.read_parquet(tmp_path / "out" / "device_events.parquet")["name"].to_list() == ["gemm"]
-    assert len(list((tmp_path / "out").iterdir())) == len(tables) + 7
+    assert len(list((tmp_path / "out").iterdir())) == len(TRACE_MEASUREMENT_TABLES) + 7
 
 
 def test_nothing_is_written_over(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
     (tmp_path / "mine").write_text("precious")
 
     for write in (
-        lambda: chrome.write_trace(tmp_path / "mine", timeline, tables, FINDINGS),
-        lambda: parquet.write_trace(tmp_path / "mine", timeline, tables, FINDINGS),
+        lambda: chrome.write(tmp_path / "mine", timeline, m, {}, FINDINGS),
+        lambda: parquet.write(tmp_path / "mine", timeline, m, {}, FINDINGS),
     ):
         with pytest.raises(UnwritableOutput, match="exists already"):
             write()
@@ -109,12 +95,12 @@ def test_nothing_is_written_over(tmp_path, made):
 
 
 def test_threads_are_called_by_the_number_that_their_events_have(tmp_path, made):
-    timeline, tables = made
+    timeline, m = made
     threads = timeline.table("trace_threads").with_columns(pl.lit(0, pl.Int64).alias("tid"), (pl.col("thread") + 5).alias("thread"))
     hosts = timeline.table("host_events").with_columns(pl.col("thread") + 5)
     timeline = replace(timeline, tables={**timeline.tables, "trace_threads": threads, "host_events": hosts})
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
+    chrome.write(tmp_path / "out.json.gz", timeline, m, {}, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     on_host = {event["tid"] for event in events if event.get("cat") == "operator"}

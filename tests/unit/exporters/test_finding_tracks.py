@@ -23,7 +23,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._measured_tables import measured_tables
 from slowstep.exporters._trace_events import OWN_PID
-from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
+from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write
 from slowstep.findings import Finding
 from slowstep.parts import Part, PieceKind
 from slowstep.sources.kineto import SOURCE
@@ -129,7 +129,7 @@ def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[d
     """The findings of a trace, and the events of the file that is exported of it."""
     m = measure_trace(timeline)
     findings = diagnose(m).findings
-    write_trace(folder / "out.json.gz", timeline, measured_tables(m), findings)
+    write(folder / "out.json.gz", timeline, m, {}, findings)
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 

@@ -11,6 +11,7 @@ from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.experiment import VERSION, ScriptStart, load, save
 from slowstep.prove.lever_faults import LeverFault
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.prove.stats.verdicts import ArmState
 from slowstep.reason_words import sentence
 from slowstep.reasons import SAID, Wording
 from slowstep.record.experiment.lever import LeverSpec
@@ -65,7 +66,7 @@ def test_how_it_ended_stands_in_its_file_as_the_report_says_it(tmp_path, ended_b
 
 def test_reasons_are_kept_as_codes_and_values(tmp_path):
     reason = WHY(count=3, whole=PART(share=0.5))
-    repeated = AllRepeated(levers={LEVER.name: RepeatedRuns(state="failed", reason=reason)})
+    repeated = AllRepeated(levers={LEVER.name: RepeatedRuns(state=ArmState.FAILED, reason=reason)})
     save(made_experiment((LEVER,), repeated=repeated), tmp_path)
 
     found = load(tmp_path).repeated.levers[LEVER.name].reason
@@ -81,7 +82,7 @@ def test_the_sentences_of_an_older_file_are_told_as_they_stand_there(tmp_path):
         untried=(untried("double-precision", "no room"),),
         faults=(LeverFault(choice=LEVER, reason=said),),
         starts=(ScriptStart(updates=5, rounds=0, came_to_its_end=True, reason=said),),
-        repeated=AllRepeated(levers={LEVER.name: RepeatedRuns(state="failed", reason=said)}),
+        repeated=AllRepeated(levers={LEVER.name: RepeatedRuns(state=ArmState.FAILED, reason=said)}),
     )
     save(experiment, tmp_path)
     path = tmp_path / EXPERIMENT_FILE

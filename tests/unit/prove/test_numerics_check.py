@@ -14,7 +14,7 @@ from slowstep.prove.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, Num
 from slowstep.prove.sandbox.sandbox import Sandbox
 from slowstep.prove.seen_losses import NEVER, why_never
 from slowstep.prove.stats.losses import UpdateLosses
-from slowstep.prove.whole_run import Ran, RunRequest
+from slowstep.prove.whole_run import Ran, RunRequest, WholeRunState
 from slowstep.record.launching.command import Command
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
@@ -161,7 +161,8 @@ def test_runs_of_a_claim_build_the_loader_with_the_lever_and_have_one_seed(tmp_p
 
     def run_once(make: Any, request: RunRequest, limits: Any) -> Ran:
         asked.append(request)
-        state: Any = "not applicable" if request.levers and request.levers[0].value == "4" else "done"
+        is_refused = request.levers and request.levers[0].value == "4"
+        state = WholeRunState.NOT_APPLICABLE if is_refused else WholeRunState.DONE
         return Ran(asked=request, state=state, seconds=1.0, losses=losses)
 
     monkeypatch.setattr(claims_check, "run_once", run_once)

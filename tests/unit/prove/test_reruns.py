@@ -368,7 +368,7 @@ def test_a_lever_without_meaning_has_no_numerics(tmp_path: Path) -> None:
 
     found = reruns.check(trainings, LEVER, trainings.limits())
 
-    assert (found.state, found.reason, found.numerics) == ("not applicable", SAID(said="the reason"), None)
+    assert (found.state, found.reason, found.numerics) == ("not-applicable", SAID(said="the reason"), None)
 
 
 def test_a_training_that_tells_no_losses_ends_the_comparison_at_once(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_a_training_that_tells_no_losses_ends_the_comparison_at_once(tmp_path: P
 
     found = reruns.check(trainings, LEVER, trainings.limits(steps=60))
 
-    assert (trainings.order, found.state, found.numerics) == ("A", "losses unseen", None)
+    assert (trainings.order, found.state, found.numerics) == ("A", "losses-unseen", None)
     assert found.reason is not None
     assert (found.reason.code, found.reason.values["updates"]) == (seen_losses.UNSEEN.code, 10)
     assert trainings.clock.now_s < 1

@@ -33,6 +33,7 @@ from slowstep.prove.stats.design import schedule
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.prove.stats.verdicts import ArmState
 from slowstep.reasons import SAID, Reason
 from slowstep.record.experiment.lever import DEMAND, Lever, LeverSpec
 
@@ -126,9 +127,9 @@ def test_what_was_not_come_to_is_not_measured():
     ("runs", "state", "reason"),
     [
         (None, "not applicable", NO_WORKERS),
-        (RepeatedRuns(state="measured", ratios=(1.5, 1.5, 1.5, 1.6)), "measured", NOT_SWITCHED(reason=NO_WORKERS)),
-        (RepeatedRuns(state="unmeasured", reason=SAID(said="a")), "not applicable", NO_RUNS(reason=NO_WORKERS, why=SAID(said="a"))),
-        (RepeatedRuns(state="failed", reason=SAID(said="b")), "failed", NOR_IN_RUNS(reason=NO_WORKERS, why=SAID(said="b"))),
+        (RepeatedRuns(state=ArmState.MEASURED, ratios=(1.5, 1.5, 1.5, 1.6)), "measured", NOT_SWITCHED(reason=NO_WORKERS)),
+        (RepeatedRuns(state=ArmState.UNMEASURED, reason=SAID(said="a")), "not applicable", NO_RUNS(reason=NO_WORKERS, why=SAID(said="a"))),
+        (RepeatedRuns(state=ArmState.FAILED, reason=SAID(said="b")), "failed", NOR_IN_RUNS(reason=NO_WORKERS, why=SAID(said="b"))),
     ],
     ids=["given up", "measured in runs", "no runs", "failed in them, too"],
 )

@@ -9,15 +9,15 @@ from few import few
 from judged_recordings import report_of
 from made_machine import GIB, MadeMachine, make_machine_recording
 from made_recordings import Training, make_recording
-from slowstep.diagnosis.gain import REMOVED
 from slowstep.document.validity import validate
 from slowstep.errors import NothingRecorded
+from slowstep.findings import EvidenceCode
 from slowstep.report.terminal import render
 from slowstep.workflow.diagnose_recordings import diagnose_recording
 
 
-def _evidence(report):
-    return {row["name"] for finding in report["findings"] for row in finding["evidence"]}
+def _evidence_codes(report):
+    return {row.get("code") for finding in report["findings"] for row in finding["evidence"]}
 
 
 LONG = {"fixed_ms": 4_000.0, "epoch_steps": None, "stack_period_ms": 500.0}
@@ -33,7 +33,7 @@ def test_few_updates_make_a_provisional_report_without_verdict_or_gain(tmp_path,
     assert (report["run"]["provisional"], report["verdict"]["state"], report["next"]) == (True, "undetermined", None)
     assert report["throughput"]["steps_per_s"] > 0
     assert {row["gain"]["predicted"] for row in report["findings"]} <= {None}
-    assert REMOVED not in _evidence(report)
+    assert EvidenceCode.SAVED_BY_FIX not in _evidence_codes(report)
     assert "steps_per_s_interval" not in report["throughput"]
 
 
@@ -49,12 +49,12 @@ def test_what_a_fix_saves_is_evidence_of_enough_steps_only(tmp_path):
     enough, few = (Training(steps=steps, epoch_steps=None, after_ms=40, input_ms=5) for steps in (60, 20))
 
     found, provisional = (
-        _evidence(diagnose_recording(make_recording(tmp_path / name, each))) for name, each in (("a", enough), ("b", few))
+        _evidence_codes(diagnose_recording(make_recording(tmp_path / name, each))) for name, each in (("a", enough), ("b", few))
     )
 
-    assert REMOVED in found
+    assert EvidenceCode.SAVED_BY_FIX in found
     assert provisional
-    assert REMOVED not in provisional
+    assert EvidenceCode.SAVED_BY_FIX not in provisional
 
 
 def test_of_few_long_steps_the_largest_stage_is_told_and_how_long_enough_of_them_take(tmp_path):

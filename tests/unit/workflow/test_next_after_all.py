@@ -19,7 +19,7 @@ from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.findings import Verdict
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.workflow.next_command.after_all import after_all
+from slowstep.workflow.next_command.after_all import after_all, after_one
 
 OPEN = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=Wording("open", "it is not known")())
 OTHER = replace(OPEN, reason=Wording("other", "it is known even less")())
@@ -85,3 +85,16 @@ def test_a_command_after_an_experiment_is_typed_where_the_script_was_started(tmp
     step = after_all(0, rank(next_step=NextStep(folder=str(tmp_path))), diagnosis(OPEN), None, given=[tmp_path], tried=tried)
 
     assert step.command == f"cd {tmp_path} && slowstep run train.py"
+
+
+@pytest.mark.parametrize("by_fault", [False, True])
+def test_of_a_rank_by_itself_a_fault_comes_before_what_its_source_says(by_fault):
+    asked: list[Diagnosis] = []
+
+    def own(diagnosis: Diagnosis) -> NextStep:
+        asked.append(diagnosis)
+        return ALONE
+
+    step = after_one(Path("run"), replace(diagnosis(OPEN), by_fault=by_fault), own)
+
+    assert (len(asked), step == ALONE) == ((0, False) if by_fault else (1, True))

@@ -17,9 +17,9 @@ import polars as pl
 from slowstep.analyses.device.awaited_work import begins_after_waits
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.python.callers import Callers
+from slowstep.reasons import Reason, Wording
 from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
-from slowstep.units import format_share
 
 # Profilers lay the device's clock over the host's with some microseconds' error; what is this little early is taken to be in time.
 CLOCKS_NS: Final = 5_000
@@ -35,15 +35,29 @@ IDLE_AT_LEAST: Final = 20
 IDLE_SHARE: Final = 0.10
 SAME_DELAY: Final = 0.5
 WAITS_AT_LEAST: Final = 2
+
+BEHIND: Final = Wording(
+    "clock-behind",
+    "{share:share} of the device's work begins before its launch: the device's clock is behind the host's by {by:rough_ms} ms or more",
+)
+AHEAD_AT_LAUNCHES: Final = Wording(
+    "clock-ahead-at-launches",
+    "nothing reaches the idle device sooner than {least:rough_ms} ms after its launch: "
+    "the device's clock is ahead of the host's by {by:rough_ms} ms or more",
+)
+AHEAD_AT_WAITS: Final = Wording(
+    "clock-ahead-at-waits",
+    "work begins after the calls that waited for it have returned: the device's clock is ahead of the host's by {by:rough_ms} ms or more",
+)
 REMEDY: Final = "trace again with newer releases of profiler and driver, or record the training: slowstep run"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clocks:
-    """How a device's clock stands to the host's: `early` events begin before their launch; `differ` says it in words where it matters."""
+    """How a device's clock stands to the host's: `early` events begin before their launch; `differ` is how, where it matters."""
 
     early: int
-    differ: str | None
+    differ: Reason | None
 
 
 def find_clocks(timeline: Timeline, callers: Callers) -> Clocks:
@@ -70,32 +84,24 @@ def compare_clocks(timeline: Timeline, device: int, work: pl.DataFrame) -> Clock
     return Clocks(early=early, differ=differ)
 
 
-def _behind(before_launch: Ints) -> str | None:
+def _behind(before_launch: Ints) -> Reason | None:
     """Says it where too much work begins before its launch."""
     early = before_launch[before_launch > CLOCKS_NS]
     if not len(early) or len(early) < EARLY_FROM * len(before_launch):
         return None
     # The quickest launches show most of the difference; one in a hundred may be led back to a wrong call.
-    by = _ms(float(np.percentile(early, 99)))
-    share = len(early) / len(before_launch)
-    return (
-        f"{format_share(share)} of the device's work begins before its launch: the device's clock is behind the host's by {by} ms or more"
-    )
+    return BEHIND(share=len(early) / len(before_launch), by=float(np.percentile(early, 99)))
 
 
-def _ahead(by_ns: float, what: str) -> str:
-    return f"{what}: the device's clock is ahead of the host's by {_ms(by_ns)} ms or more"
-
-
-def _awaited(late: Ints) -> str | None:
+def _awaited(late: Ints) -> Reason | None:
     """Says it where work begins after most calls that waited for it had returned; one event's wrong times say nothing."""
     broken = late[late > LAUNCH_AT_MOST_NS]
     if len(broken) < WAITS_AT_LEAST or 2 * len(broken) <= len(late):
         return None
-    return _ahead(float(np.median(broken)), "work begins after the calls that waited for it have returned")
+    return AHEAD_AT_WAITS(by=float(np.median(broken)))
 
 
-def _launched(delay: Ints, idle: Flags) -> str | None:
+def _launched(delay: Ints, idle: Flags) -> Reason | None:
     """Says it where all launches to an idle device take longer than a launch does, and most take the same."""
     own = delay[idle]
     if len(own) < max(IDLE_AT_LEAST, IDLE_SHARE * len(delay)):
@@ -104,8 +110,4 @@ def _launched(delay: Ints, idle: Flags) -> str | None:
     same = np.count_nonzero(own - least <= LAUNCH_AT_MOST_NS) >= SAME_DELAY * len(own)
     if least <= AHEAD_FROM_NS or not same:
         return None
-    return _ahead(least - LAUNCH_AT_MOST_NS, f"nothing reaches the idle device sooner than {_ms(least)} ms after its launch")
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.2g}" if ns < 1e7 else f"{ns / 1e6:,.0f}"
+    return AHEAD_AT_LAUNCHES(least=least, by=least - LAUNCH_AT_MOST_NS)

@@ -7,10 +7,12 @@ Convolutional Layers User's Guide). Newer libraries use the cores for other size
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -18,12 +20,25 @@ from slowstep.frameworks._events import Takes
 from slowstep.frameworks._known import operators
 from slowstep.timeline.shapes import elements_of, read_shapes
 
-FULL_PRECISION: Final = "float32 without TF32"
-NO_TF32: Final = "float32, which the Tensor Cores of this device do not take"
-DOUBLE: Final = "float64"
-ONE_ROW: Final = "a dimension of 1: a product with a vector"
-MISALIGNED: Final = "sizes that are not multiples of "  # followed by how many elements, then the sizes in brackets
-UNKNOWN: Final = "unknown"
+
+class WhyNot(StrEnum):
+    """Why a kernel of an operator that could use Tensor Cores does not."""
+
+    FULL_PRECISION = "full-precision"  # float32 without TF32
+    NO_TF32 = "no-tf32"  # float32, which the Tensor Cores of this device do not take
+    DOUBLE = "double"
+    ONE_ROW = "one-row"  # a dimension of 1: a product with a vector
+    MISALIGNED = "misaligned"  # sizes that are not multiples of so many elements
+    UNKNOWN = "unknown"
+
+
+class Missed(NamedTuple):
+    """Why a kernel misses the Tensor Cores; where for its sizes, of how many elements they should be multiples, and what they are."""
+
+    why_not: WhyNot
+    multiple: int | None = None
+    sizes: dict[str, int] | None = None
+
 
 MULTIPLE: Final = {"float16": 8, "bfloat16": 8, "tf32": 4, "float32": 4, "int8": 16, "float8": 16}
 # Volta was the first with Tensor Cores, Ampere the first that takes TF32 (CUDA C++ Programming Guide, compute capabilities).
@@ -78,27 +93,33 @@ def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
     return None
 
 
-def why_not(operator: str, shapes: str | None, precision: str | None, capability: float | None, vendor: str | None) -> str:
-    """Why a kernel of an operator that could use Tensor Cores does not, in words that begin with one of the constants above."""
+def why_not(operator: str, shapes: str | None, precision: str | None, capability: float | None, vendor: str | None) -> Missed:
+    """Why a kernel of an operator that could use Tensor Cores does not."""
     sizes, known = sizes_of(operator, shapes), operators().get(operator)
     if (known is not None and known.takes is Takes.VECTOR) or (sizes and "in" not in sizes and 1 in sizes.values()):
-        return ONE_ROW
+        return Missed(WhyNot.ONE_ROW)
     if precision == "float64":
-        return DOUBLE
+        return Missed(WhyNot.DOUBLE)
     if precision == "float32" and vendor != "amd":
-        return NO_TF32 if capability is not None and capability < FIRST_TF32 else FULL_PRECISION
+        return Missed(WhyNot.NO_TF32 if capability is not None and capability < FIRST_TF32 else WhyNot.FULL_PRECISION)
     multiple = MULTIPLE.get(precision or "")
     if sizes and multiple and any(size % multiple for size in sizes.values()):
-        return f"{MISALIGNED}{multiple} ({', '.join(f'{key} {size}' for key, size in sizes.items())})"
-    return UNKNOWN
+        return Missed(WhyNot.MISALIGNED, multiple, sizes)
+    return Missed(WhyNot.UNKNOWN)
 
 
 def add_why_not(rows: pl.DataFrame, capability: float | None, vendor: str | None) -> pl.DataFrame:
-    """`rows` (columns innermost, shapes, precision, eligible, tensor_core) with `why_not`, null for kernels that need no reason."""
+    """`rows` (columns innermost, shapes, precision, eligible, tensor_core) with `why_not`,
+    `multiple` and `sizes`, null for kernels that need no reason.
+    """
     asked = pl.col("eligible") & (pl.col("tensor_core") == False)  # noqa: E712 null is neither
     keys = ["innermost", "shapes", "precision"]
     known = rows.filter(asked).select(keys).unique()
     reasons = [why_not(name or "", shapes, precision, capability, vendor) for name, shapes, precision in known.iter_rows()]
-    known = known.with_columns(pl.Series("reason", reasons, dtype=pl.String))
-    joined = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(pl.when(asked).then("reason").alias("why_not")).drop("reason")
+    found = pl.DataFrame(
+        [(missed.why_not, missed.multiple, missed.sizes and json.dumps(missed.sizes)) for missed in reasons],
+        schema={"why_not": pl.String, "multiple": pl.Int64, "sizes": pl.String},
+        orient="row",
+    )
+    joined = rows.join(pl.concat([known, found], how="horizontal"), on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.when(asked).then(name).alias(name) for name in found.columns)

@@ -106,7 +106,14 @@ KERNELS = Table(
         column("precision", pl.String, "float64, float32, tf32, float16, bfloat16, float8, int8", nullable=True),
         column("tensor_core", pl.Boolean, "it uses Tensor Cores (or matrix cores)", nullable=True),
         column("eligible", pl.Boolean, "its operator could use Tensor Cores", nullable=True),
-        column("why_not", pl.String, "why an eligible kernel does not use them", nullable=True),
+        column(
+            "why_not",
+            pl.String,
+            "why an eligible kernel does not use them: full-precision, no-tf32, double, one-row, misaligned, unknown",
+            nullable=True,
+        ),
+        column("multiple", pl.Int64, "of how many elements the sizes of a misaligned one should be multiples", nullable=True),
+        column("sizes", pl.String, 'those sizes, as `{"M": 64, "K": 100, "N": 512}`', nullable=True),
         OPERATOR,
         column("shapes", pl.String, "shapes of that operator's inputs, of several those with most time", nullable=True),
         WHERE,
@@ -290,7 +297,8 @@ REPLAY = Table(
         column("best_ns", pl.Int64, "the same in the optimistic case of what is assumed", nullable=True),
         column("worst_ns", pl.Int64, "the same in the pessimistic case", nullable=True),
         column("residual_ns", pl.Int64, "delays that no dependency explains"),
-        column("not_judged", pl.String, "why the scenario's gain is not known; null where it is", nullable=True),
+        column("not_judged", pl.String, "why the scenario's gain is not known, as a code; null where it is", nullable=True),
+        column("not_judged_values", pl.String, 'the numbers of that, as `{"share": 0.2}`', nullable=True),
     ),
 )
 

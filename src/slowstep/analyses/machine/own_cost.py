@@ -10,10 +10,9 @@ import polars as pl
 
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import Trainer, other_training_processes
+from slowstep.cost_parts import CostPart
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
-# The parts, as report.json names them.
-HOOKS, STACKS, MONITORS, PROFILER = "hooks", "stacks", "monitors", "profiler"
 # What recording costs at most: a share of a step of 20 ms, and ns on top of an empty one (benchmarks/overhead.py holds it to both).
 MOST_SHARE, MOST_NS = 0.005, 12_000.0
 
@@ -30,7 +29,7 @@ class OwnCost:
     ns_per_step: float
     share: float | None
     once_ns: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[CostPart, float] = field(default_factory=dict)
     timing_share: float | None = None
 
     def limit_share(self, step_ns: float) -> float:
@@ -40,7 +39,7 @@ class OwnCost:
     @property
     def limited_share(self) -> float | None:
         """The share that is held against the limit: without the profiler, which somebody has asked for."""
-        return None if self.share is None else self.share - self.parts.get(PROFILER, 0.0)
+        return None if self.share is None else self.share - self.parts.get(CostPart.PROFILER, 0.0)
 
 
 def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Capture | None = None) -> OwnCost | None:
@@ -62,7 +61,7 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
         return OwnCost(ns_per_step=inside / steps, share=None, once_ns=once)
     hooks, stacks = (sum(each) for each in zip(*(_of_process(facts, own, first, last) for facts in known), strict=True))
     monitors = _of_launcher(timeline.table("launcher_costs"), first, last)
-    used = {HOOKS: hooks, STACKS: stacks, MONITORS: monitors, PROFILER: captured}
+    used = {CostPart.HOOKS: hooks, CostPart.STACKS: stacks, CostPart.MONITORS: monitors, CostPart.PROFILER: captured}
     return OwnCost(
         ns_per_step=inside / steps,
         share=sum(used.values()) / (last - first),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, divide_startup
+from slowstep.analyses.over_time.startup_functions import NOWHERE, divide_startup
+from slowstep.analyses.over_time.startup_parts import StartupKind, StartupPart
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.python.span_names import names_of
 from slowstep.analyses.steps.trainer import Trainer
@@ -17,27 +18,6 @@ from slowstep.parts import PartKind
 from slowstep.stages import COMPILATION
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
-
-BEFORE = "before the import of {}"
-IMPORT = "import of {}"
-SCRIPT = "other imports, data and model"
-# Of these what has no name.
-OTHERS = "other work before training"
-LOADER = "loader start-up"
-FIRST_BATCH = "first batches"
-VALIDATION = "validation before training"
-FIRST_STEP = "first step"
-# Of a framework that compiles each function that it runs.
-COMPILES = "compiling"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StartupPart:
-    """A named stretch of the start-up."""
-
-    name: str
-    ns: int
-    is_import: bool = False  # of a library
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +36,9 @@ class Startup:
     def beyond_a_step(self) -> tuple[StartupPart, ...]:
         """The same, of the first step only what it takes longer than others: the rest is training."""
         excess = self.excess_ns
-        return tuple(replace(part, ns=excess) if part.name == FIRST_STEP and excess is not None else part for part in self.parts)
+        if excess is None:
+            return self.parts
+        return tuple(replace(part, ns=excess) if part.kind is StartupKind.FIRST_STEP else part for part in self.parts)
 
 
 def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:
@@ -69,26 +51,22 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     activated = _between(note.get("activated_ns"), began, first_update)
     importing = _between(note.get("import_began_ns"), began, activated or first_update)
     first_event = min(max(_first_event(trainer), activated or began), first_update)
-    marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
+    marks = [(began, importing, StartupKind.BEFORE_IMPORT), (importing or began, activated, StartupKind.IMPORT)]
     framework = trainer.facts.framework or DEFAULT
-    parts = [
-        StartupPart(name=name.format(framework), ns=end - start, is_import=name == IMPORT)
-        for start, end, name in marks
-        if end is not None and end > start
-    ]
+    parts = [StartupPart(kind=kind, of=framework, ns=end - start) for start, end, kind in marks if end is not None and end > start]
     parts += _of_script(timeline, trainer, activated or importing or began, first_event)
     parts = _merged([*parts, *_of_training(trainer, first_event, first_update)])
-    first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
+    first_step = next((part.ns for part in parts if part.kind is StartupKind.FIRST_STEP), None)
     excess = None if first_step is None else max(first_step - round(usual_step_ns), 0)
     return Startup(parts=tuple(parts), excess_ns=excess)
 
 
 def _merged(parts: Iterable[StartupPart]) -> list[StartupPart]:
-    """One part for each name: the script's first use of a framework imports more of it."""
-    merged: dict[str, StartupPart] = {}
+    """One part of each kind for what it is of: the script's first use of a framework imports more of it."""
+    merged: dict[tuple[StartupKind, str | None], StartupPart] = {}
     for part in parts:
-        known = merged.get(part.name)
-        merged[part.name] = part if known is None else replace(known, ns=known.ns + part.ns)
+        known = merged.get((part.kind, part.of))
+        merged[part.kind, part.of] = part if known is None else replace(known, ns=known.ns + part.ns)
     return list(merged.values())
 
 
@@ -96,11 +74,10 @@ def _of_script(timeline: Timeline, trainer: Trainer, begin: int, end: int) -> li
     """What the script does until it asks for its first batch: divided by stacks, where there are some."""
     if end <= begin:
         return []
-    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end) or {NOWHERE: 1.0}
-    others = OTHERS if len(shares) > 1 else SCRIPT
-    return [
-        StartupPart(name=held.name or others, ns=round(share * (end - begin)), is_import=held.is_import) for held, share in shares.items()
-    ]
+    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end)
+    if shares and shares.keys() != {NOWHERE}:
+        return [StartupPart(kind=held.kind, of=held.of, ns=round(share * (end - begin))) for held, share in shares.items()]
+    return [StartupPart(kind=StartupKind.SCRIPT, ns=end - begin)]
 
 
 def _between(value: int | None, low: int, high: int) -> int | None:
@@ -118,9 +95,15 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
     compiled = _covered(trainer.spans.filter(pl.col("name").is_in(names_of(PartKind.COMPILING))), begin, end)
     functions = _covered(trainer.spans.filter(pl.col("name").str.starts_with(COMPILATION)), begin, end)
-    known = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiled), (COMPILES, functions))
-    named = (*known, (FIRST_STEP, max(end - begin - sum(ns for _, ns in known), 0)))
-    return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]
+    known = (
+        (StartupKind.LOADER, loader),
+        (StartupKind.VALIDATION, validation),
+        (StartupKind.FIRST_BATCHES, batches),
+        (StartupKind.COMPILING, compiled),
+        (StartupKind.FUNCTIONS_COMPILED, functions),
+    )
+    found = (*known, (StartupKind.FIRST_STEP, max(end - begin - sum(ns for _, ns in known), 0)))
+    return [StartupPart(kind=kind, ns=ns) for kind, ns in found if ns > 0]
 
 
 def _validating(trainer: Trainer, begin: int, end: int) -> int:

@@ -8,35 +8,32 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from slowstep.analyses.over_time.startup_parts import StartupKind
 from slowstep.analyses.python.functions import FEWEST_STACKS, Path, Stacks, inside, is_library, shown
-from slowstep.frameworks._known import code, plain
-from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 
 # Where a compiled model is called before anything of the training is recorded, nothing else tells that it is compiled.
 COMPILER = code(Code.COMPILER)
 # Functions in its files that do not compile: what is imported for other uses too, and what runs a graph that was compiled before.
 NOT_COMPILING = re.compile(r"^<module>$|(^|\.)(run|__call__)$")
-# Said of the one whose files are known.
-COMPILE: Final = plain().advise(Remedy.COMPILE_FUNCTION)
 # The interpreter's own code that finds and runs modules.
 IMPORTING = re.compile(r"^<frozen importlib\._bootstrap")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 _STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python\d+(?:\.\d+)?[/\\](?:lib-dynload[/\\])?(\w+)")
 # Of the stretch: what takes less is not worth a line of its own.
 NAMED_SHARE = 0.10
-OTHER_IMPORTS = "other imports"
 
 
 class Held(NamedTuple):
     """What held a stretch: a function of the script's, as the ledger calls it, the import of a library, or compiling."""
 
-    name: str
-    is_import: bool = False
+    kind: StartupKind
+    of: str | None = None
 
 
 # What has no name of its own.
-NOWHERE: Final = Held("")
+NOWHERE: Final = Held(StartupKind.OTHER_WORK)
 # The functions that lead to a stack, the outermost first, and the library that is being imported at its end.
 _Way = tuple[Held, ...]
 
@@ -69,7 +66,7 @@ def _way(path: Path, script: str | None) -> _Way:
     A compiler runs modules that it has written: they are no code of the user's, wherever they lie.
     """
     if any(COMPILER.search(frame.file) and not NOT_COMPILING.search(frame.function) for frame in path):
-        return (Held(COMPILE),)
+        return (Held(StartupKind.COMPILING),)
     way: list[Held] = []
     last = -1
     for at, frame in enumerate(path):
@@ -77,7 +74,10 @@ def _way(path: Path, script: str | None) -> _Way:
             continue
         last = at
         file = shown(frame.file, script)
-        way.append(Held(f"top level of {file}" if frame.function == "<module>" else f"{frame.function} ({file}:{frame.first_line})"))
+        if frame.function == "<module>":
+            way.append(Held(StartupKind.TOP_LEVEL, file))
+        else:
+            way.append(Held(StartupKind.FUNCTION, f"{frame.function} ({file}:{frame.first_line})"))
     imported = _imported(path[last + 1 :])
     return tuple(way) if imported is None else (*way, imported)
 
@@ -89,4 +89,4 @@ def _imported(path: Path) -> Held | None:
         return None
     modules = (frame for frame in path[at:] if frame.function == "<module>")
     package = next((match[1] for frame in modules if (match := _INSTALLED.search(frame.file) or _STANDARD.search(frame.file))), None)
-    return Held(OTHER_IMPORTS if package is None else f"import of {package}", is_import=True)
+    return Held(StartupKind.IMPORT, package)

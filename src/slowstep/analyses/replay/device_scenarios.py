@@ -10,8 +10,10 @@ from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.assumed import Assumed
 from slowstep.analyses.replay.graph import RETURN
 from slowstep.analyses.replay.scene import Changed, Edit, Intervals, Scene
+from slowstep.analyses.replay.unjudged import COPIED_BYTES_UNSEEN, ELIGIBLE_UNSEEN, NO_STEPS_SHOWN, PINNED_UNSEEN, SHARED_BYTES_UNSEEN
 from slowstep.analyses.replay.used_copies import used_by_host
 from slowstep.analyses.steps.steps import Floats
+from slowstep.reasons import Reason
 from slowstep.timeline.intervals import Flags, Ints
 
 ELIGIBLE = pl.col("eligible") & ~pl.col("tensor_core").fill_null(value=False)
@@ -19,24 +21,24 @@ FULL = pl.col("precision") == "float32"
 HALF = pl.col("precision").is_in(["float16", "bfloat16"])
 
 
-def half_precision(scene: Scene) -> Changed | str | None:
+def half_precision(scene: Scene) -> Changed | Reason | None:
     """Matrix products and convolutions of full precision that could use Tensor Cores, at their 16-bit time."""
     return _unknown_kernels(scene) or _faster(scene, ELIGIBLE & FULL, assumed.half_precision(scene.trace.device))
 
 
-def aligned_shapes(scene: Scene) -> Changed | str | None:
+def aligned_shapes(scene: Scene) -> Changed | Reason | None:
     """16-bit products whose sizes keep them off the Tensor Cores, at the time of sizes that suit."""
     return _unknown_kernels(scene) or _faster(scene, ELIGIBLE & HALF, assumed.aligned_shapes(scene.trace.device))
 
 
-def single_precision(scene: Scene) -> Changed | str | None:
+def single_precision(scene: Scene) -> Changed | Reason | None:
     """Kernels of float64 at their float32 time."""
     return _faster(scene, pl.col("precision") == "float64", assumed.single_precision(scene.trace.device))
 
 
-def _unknown_kernels(scene: Scene) -> str | None:
+def _unknown_kernels(scene: Scene) -> Reason | None:
     known = scene.step.events.filter(pl.col("eligible").is_not_null())
-    return None if known.height else "the trace does not show which kernels could use Tensor Cores"
+    return None if known.height else ELIGIBLE_UNSEEN()
 
 
 def _faster(scene: Scene, condition: pl.Expr, factor: Assumed) -> Changed | None:
@@ -46,7 +48,7 @@ def _faster(scene: Scene, condition: pl.Expr, factor: Assumed) -> Changed | None
     return Changed.of(scene.edit().scale(nodes, 1 / f) for f in (factor.expected, factor.optimistic, factor.pessimistic))
 
 
-def fused_elementwise(scene: Scene) -> Changed | str | None:
+def fused_elementwise(scene: Scene) -> Changed | Reason | None:
     """Of each run of elementwise kernels that follow one another on a stream the longest stays, and a part of the others."""
     elementwise = scene.where((pl.col("class") == "elementwise") & ~pl.col("name").str.contains("(?i)triton_|fusion"))
     work, nodes = scene.trace.material.work, scene.step.nodes
@@ -90,15 +92,15 @@ def _launch_time(scene: Scene, work: Flags) -> Floats:
     return scene.covered(Intervals.union(pl.DataFrame({"start_ns": calls.start[gone], "end_ns": calls.end[gone]})))
 
 
-def copies_pinned(scene: Scene) -> Changed | str | None:
+def copies_pinned(scene: Scene) -> Changed | Reason | None:
     """Pageable copies at the link's speed, and the host does not wait for those to the device."""
     pageable = scene.where(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable"))
     if not pageable.any():
         known = scene.step.events.filter(pl.col("kind").is_in(["h2d", "d2h"]) & pl.col("pageable").is_null()).height
-        return "the trace does not distinguish pageable from pinned copies" if known else None
+        return PINNED_UNSEEN() if known else None
     size, to_device = scene.column("bytes"), pageable & scene.where(pl.col("kind") == "h2d")
     if np.isnan(size[pageable]).any():
-        return "the trace does not have the copies' bytes"
+        return COPIED_BYTES_UNSEEN()
     speed, edits = assumed.link_gb_per_s(scene.trace.device), []
     for gb_per_s in (speed.expected, speed.optimistic, speed.pessimistic):
         edit = scene.edit()
@@ -117,7 +119,7 @@ def _asynchronous(scene: Scene, edit: Edit, copies: Flags) -> Edit:
     return edit.remove_host(np.maximum(long - scene.graph.own_call, 0.0))
 
 
-def copies_overlapped(scene: Scene) -> Changed | str | None:
+def copies_overlapped(scene: Scene) -> Changed | Reason | None:
     """Copies to the device leave the way of the kernels: a step takes at least as long as all of them on their link."""
     copies = scene.where(pl.col("kind") == "h2d")
     if not copies.any():
@@ -132,7 +134,7 @@ def copies_overlapped(scene: Scene) -> Changed | str | None:
     return Changed.of(edits)
 
 
-def no_repeated_copies(scene: Scene) -> Changed | str | None:
+def no_repeated_copies(scene: Scene) -> Changed | Reason | None:
     """The copies that the table `copies` calls repeated go."""
     table = scene.trace.table("copies")
     if table.is_empty():
@@ -144,7 +146,7 @@ def no_repeated_copies(scene: Scene) -> Changed | str | None:
     return _without(scene, nodes)
 
 
-def no_readbacks(scene: Scene) -> Changed | str | None:
+def no_readbacks(scene: Scene) -> Changed | Reason | None:
     """Copies to the host go, with the waits of the calls that asked for them and for their streams right after.
 
     Where the host computes on large ones and sends the result back it waits as long as what is copied takes to be ready.
@@ -155,7 +157,7 @@ def no_readbacks(scene: Scene) -> Changed | str | None:
     return _without(scene, copies, used)
 
 
-def no_device_copies(scene: Scene) -> Changed | str | None:
+def no_device_copies(scene: Scene) -> Changed | Reason | None:
     """Copies within the device go."""
     return _without(scene, scene.where(pl.col("kind") == "d2d"))
 
@@ -185,7 +187,7 @@ def _waits_for(scene: Scene, work: Flags) -> Flags:
     return flags
 
 
-def communication_overlapped(scene: Scene) -> Changed | str | None:
+def communication_overlapped(scene: Scene) -> Changed | Reason | None:
     """Collectives beside the computing after their launch, as far as it reaches."""
     shared = scene.where(pl.col("collective"))
     if not shared.any():
@@ -223,12 +225,12 @@ def _exposed_and_hiding(scene: Scene, shared: Flags) -> tuple[Floats, float]:
     return exposed, alone / 2
 
 
-def collectives_merged(scene: Scene) -> Changed | str | None:
+def collectives_merged(scene: Scene) -> Changed | Reason | None:
     """Small collectives of a stream take the latency of one for each bucket that they fill, and the time of their bytes."""
     size = scene.column("bytes")
     shared = scene.where(pl.col("collective"))
     if shared.any() and np.isnan(size[shared]).all():
-        return "the trace does not have the collectives' bytes"
+        return SHARED_BYTES_UNSEEN()
     small = shared & (size < assumed.SMALL_COLLECTIVE_BYTES)
     count = int(small.sum())
     durations = scene.graph.duration[small]
@@ -245,10 +247,10 @@ def collectives_merged(scene: Scene) -> Changed | str | None:
     return Changed.of(scene.edit().scale(small, factor) for factor in factors)
 
 
-def larger_batch(scene: Scene) -> Changed | str | None:
+def larger_batch(scene: Scene) -> Changed | Reason | None:
     """Half of a step in which kernels, copies and input take twice as long; optimizer and collectives, launches and gaps as long as now."""
     if scene.whole_trace:
-        return "the trace shows no steps"
+        return NO_STEPS_SHOWN()
     grows = scene.where(~pl.col("collective") & (pl.col("class").is_null() | (pl.col("class") != "optimizer")))
     if not grows.any():
         return None

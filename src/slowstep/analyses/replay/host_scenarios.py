@@ -10,17 +10,19 @@ from slowstep.analyses.ledger.own_work import LONG_NS
 from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM
 from slowstep.analyses.replay.scene import Changed, Intervals, Scene
+from slowstep.analyses.replay.unjudged import HOST_OPERATORS_UNSEEN, NO_INPUT_NAMED, NO_LAUNCH, NO_STEPS_SHOWN
 from slowstep.analyses.steps.steps import Floats
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
+from slowstep.reasons import Reason
 from slowstep.timeline.intervals import Flags
 
 
-def no_input_wait(scene: Scene) -> Changed | str | None:
+def no_input_wait(scene: Scene) -> Changed | Reason | None:
     """Each batch is ready when it is asked for: receiving it is what stays."""
     waits = scene.trace.table("loader")
     if waits.is_empty():
-        return "the trace names no wait for input"
+        return NO_INPUT_NAMED()
     length = (waits["end_ns"] - waits["start_ns"]).to_numpy()
     # What the shortest wait took is at most what receiving takes: no need to assume more.
     shortest = float(length.min())
@@ -35,7 +37,7 @@ def _shortened(waits: pl.DataFrame, floor: float) -> pl.DataFrame:
     return rows.filter(pl.col("end_ns") > pl.col("start_ns"))
 
 
-def launches_free(scene: Scene) -> Changed | str | None:
+def launches_free(scene: Scene) -> Changed | Reason | None:
     """Between two launches of the main thread no host time is left but what the script does there itself."""
     graph, chain = scene.graph, scene.main_chain
     kernels = scene.launchers(scene.where(pl.col("kind").is_in(["kernel", "memset", "d2d"])))
@@ -59,19 +61,19 @@ def _stages(scene: Scene, *stages: str) -> Intervals:
     return Intervals.union(ranges.filter(pl.col("stage").is_in(stages)) if stages else ranges)
 
 
-def no_callbacks(scene: Scene) -> Changed | str | None:
+def no_callbacks(scene: Scene) -> Changed | Reason | None:
     """Named callbacks, validation and logging take no time on the host."""
     removed = scene.covered(_stages(scene, "output"))
     return _removals(scene, removed, removed, removed)
 
 
-def no_writes(scene: Scene) -> Changed | str | None:
+def no_writes(scene: Scene) -> Changed | Reason | None:
     """Named writes, as of checkpoints, take no time on the host."""
     removed = scene.covered(_stages(scene, "store"))
     return _removals(scene, removed, removed, removed)
 
 
-def no_synchronization(scene: Scene) -> Changed | str | None:
+def no_synchronization(scene: Scene) -> Changed | Reason | None:
     """Waits for the device go, but those that the step needs, that allocate, that bring input, or that read GradScaler's flag."""
     calls, step = scene.trace.material.calls, _calls_of(scene)
     kind = calls.waits_for
@@ -83,7 +85,7 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
     return _unwaiting(scene, gone & ~_inside(scene, _scaling(scene)), gone)
 
 
-def no_loss_scaling(scene: Scene) -> Changed | str | None:
+def no_loss_scaling(scene: Scene) -> Changed | Reason | None:
     """GradScaler's flag is not read back."""
     calls = scene.trace.material.calls
     waits = _calls_of(scene) & (calls.waits_for > NOTHING) & (calls.waits_for != MAYBE)
@@ -130,7 +132,7 @@ def _scaling(scene: Scene) -> Intervals:
     return Intervals.union(rows.select("start_ns", pl.col("next_ns").fill_null(scene.step.end_ns).alias("end_ns")))
 
 
-def no_allocator_calls(scene: Scene) -> Changed | str | None:
+def no_allocator_calls(scene: Scene) -> Changed | Reason | None:
     """Calls that allocate or free take no time and wait for nothing."""
     calls = scene.trace.material.calls
     gone = _calls_of(scene) & calls.allocates
@@ -141,7 +143,7 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
     return Changed(variant, variant, variant)
 
 
-def no_compilation(scene: Scene) -> Changed | str | None:
+def no_compilation(scene: Scene) -> Changed | Reason | None:
     """Nothing is compiled within the step."""
     rows = scene.step.host(["operator", "annotation", "python"])
     compiles = f"{KERNEL_COMPILERS}|{events(Event.COMPILATION, Event.COMPILATION_FUNCTION, Event.BUILD_FUNCTION)}"
@@ -152,11 +154,11 @@ def no_compilation(scene: Scene) -> Changed | str | None:
     return _removals(scene, removed, removed, removed)
 
 
-def host_operations_on_device(scene: Scene) -> Changed | str | None:
+def host_operations_on_device(scene: Scene) -> Changed | Reason | None:
     """Operators that computed on the host only have to be launched; those inside an input wait are the loader's."""
     outermost = scene.step.host_operators
     if outermost is None:
-        return "the trace does not show which operators ran on the host"
+        return HOST_OPERATORS_UNSEEN()
     if not len(outermost.start):
         return None
     in_waits = Intervals.union(pl.concat([_frame(outermost), _frame(scene.step.loader)]))
@@ -172,15 +174,15 @@ def _frame(intervals: Intervals) -> pl.DataFrame:
     return pl.DataFrame({"start_ns": intervals.start, "end_ns": intervals.end}, schema={"start_ns": pl.Int64, "end_ns": pl.Int64})
 
 
-def no_work_between_steps(scene: Scene) -> Changed | str | None:
+def no_work_between_steps(scene: Scene) -> Changed | Reason | None:
     """Host work after the last launch of a step and before the first of the next that is neither input wait nor a waiting call."""
     if scene.whole_trace:
-        return "the trace shows no steps"
+        return NO_STEPS_SHOWN()
     graph, chain = scene.graph, scene.main_chain
     launching = (graph.call >= 0) & scene.trace.material.calls.launches[graph.call] & ~graph.returns
     found = np.flatnonzero(launching[graph.target[chain]])
     if not len(found):
-        return "no launch of this step is in the trace"
+        return NO_LAUNCH()
     outside = np.zeros(len(graph.source), dtype=np.bool_)
     outside[chain[: found[0] + 1]] = True
     outside[chain[found[-1] + 1 :]] = True

@@ -19,33 +19,32 @@ import numpy as np
 from slowstep.analyses.replay.clock import Variant, explaining, step_lengths, unchanged
 from slowstep.analyses.replay.graph import MAYBE_RETURN
 from slowstep.analyses.replay.scene import Changed, Scene
+from slowstep.analyses.replay.unjudged import DELAYS_THEN, HOST_TIME_THEN
 from slowstep.analyses.replay.variants import change
-from slowstep.units import format_share
+from slowstep.reasons import Reason, Wording
 
 # Nodes times variants; each takes some 60 bytes in a variant's own arrays and in those of the pass.
 VALUES_AT_ONCE: Final = 1 << 20
 
 # Of a replayed step, as of an observed one.
 RESIDUAL_AT_MOST: Final = 0.10
-DELAYS: Final = "delays that no dependency in the trace explains"
-HOST_TIME: Final = f"{DELAYS}, or host time without any call, of which it is not seen whether the host works or waits for the device"
 Asked = tuple[int, str]  # the position of a scene, and a scenario
-Waiting = dict[Asked, str | float | None]  # why not, None where nothing changes, else how many times as many samples a step has
+Waiting = dict[Asked, Reason | float | None]  # why not, None where nothing changes, else how many times as many samples a step has
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioLength:
-    """Step time as expected, in the better and in the worse case, ns; `reason` (a sentence) why a scenario cannot be known."""
+    """Step time as expected, in the better and in the worse case, ns; `reason` is why a scenario cannot be known."""
 
     expected_ns: float
     best_ns: float
     worst_ns: float
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 def scenario_lengths(
-    scenes: Sequence[Scene], scenarios: Iterable[str], judge: Callable[[float], str | None]
-) -> tuple[list[float], str | None, list[dict[str, ScenarioLength]]]:
+    scenes: Sequence[Scene], scenarios: Iterable[str], judge: Callable[[float], Reason | None]
+) -> tuple[list[float], Reason | None, list[dict[str, ScenarioLength]]]:
     """Length of the unchanged step, why the step is not judged (None: it is), and the answer to each scenario; without those where it
     is not. `judge` says it of the unchanged step's length.
 
@@ -62,7 +61,7 @@ def scenario_lengths(
     reason = judge(wholes[0])
     if reason is not None:
         return wholes, reason, []
-    why = HOST_TIME if bool(np.any(graph.kind == MAYBE_RETURN)) else DELAYS
+    why = HOST_TIME_THEN if bool(np.any(graph.kind == MAYBE_RETURN)) else DELAYS_THEN
     answers = _answers(waiting, lengths, wholes, why)
     while True:
         variants, waiting = _filled(scenes, asked, explained, [], room)
@@ -88,7 +87,7 @@ def _filled(
     return variants, waiting
 
 
-def _answers(waiting: Waiting, lengths: list[float], wholes: list[float], why: str) -> dict[Asked, ScenarioLength]:
+def _answers(waiting: Waiting, lengths: list[float], wholes: list[float], why: Wording) -> dict[Asked, ScenarioLength]:
     following = iter(lengths)
     found = {}
     for asked, answer in waiting.items():
@@ -102,5 +101,5 @@ def _answers(waiting: Waiting, lengths: list[float], wholes: list[float], why: s
     return found
 
 
-def _reason(unknown: float, why: str) -> str | None:
-    return f"{format_share(unknown)} of what the step would then take are {why}" if unknown > RESIDUAL_AT_MOST else None
+def _reason(unknown: float, why: Wording) -> Reason | None:
+    return why(share=unknown) if unknown > RESIDUAL_AT_MOST else None

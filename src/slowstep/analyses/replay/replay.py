@@ -29,9 +29,16 @@ from slowstep.analyses.replay.recording_cost import AS_RECORDED, find_profiler_r
 from slowstep.analyses.replay.replayed_work import Material, find_material
 from slowstep.analyses.replay.scenarios import SCENARIOS, UNCHANGED
 from slowstep.analyses.replay.scene import Scene, StepEvents, Trace
+from slowstep.analyses.replay.unjudged import (
+    DELAYS_IN_STEP,
+    REBUILT_OTHERWISE,
+    STEP_TOO_LARGE,
+    TRACE_TOO_LARGE,
+    unjudged_columns,
+)
 from slowstep.analyses.steps.chance import SEED
+from slowstep.reasons import Reason
 from slowstep.timeline.timeline import Timeline
-from slowstep.units import format_share
 
 STEPS_AT_MOST: Final = 5
 # Calls and device work of all replayed steps together. Three passes over 565,000 took 5.0 s, 3 us each (on an AMD EPYC), and one step of
@@ -64,7 +71,7 @@ def find_replay(
     if differ is not None:
         return _none_judged(steps, chosen, differ)
     material = find_material(timeline, steps)
-    if isinstance(material, str):
+    if isinstance(material, Reason):
         return _none_judged(steps, chosen, material)
     ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
     material = with_hidden_waits(timeline, material, ranges, int(steps["host_end_ns"].to_numpy().max()))
@@ -101,13 +108,11 @@ def _events(material: Material, begin_ns: int, end_ns: int) -> int:
     return int(calls[1] - calls[0]) + int(np.count_nonzero((launched >= begin_ns) & (launched < end_ns)))
 
 
-def _too_large(events: int, *, whole_trace: bool) -> str:
-    what = "the trace shows no steps, and all of it" if whole_trace else "one step"
-    remedy = "; mark its steps" if whole_trace else ""
-    return f"{what} holds at least {events:,} calls and kernels, more than the {EVENTS_AT_MOST:,} that are replayed{remedy}"
+def _too_large(events: int, *, whole_trace: bool) -> Reason:
+    return (TRACE_TOO_LARGE if whole_trace else STEP_TOO_LARGE)(events=events, most=EVENTS_AT_MOST)
 
 
-def _none_judged(steps: pl.DataFrame, chosen: list[int], reason: str) -> pl.DataFrame:
+def _none_judged(steps: pl.DataFrame, chosen: list[int], reason: Reason) -> pl.DataFrame:
     return _table([row for step in sorted(chosen) for row in _unjudged(steps, step, reason)])
 
 
@@ -116,16 +121,14 @@ def _replayed(trace: Trace, launched: LaunchOrder, steps: pl.DataFrame, step: in
     graph = build_graph(trace.material, launched, begin, end)
     observed, residual = int(steps["end_ns"][step] - steps["start_ns"][step]), residual_ns(graph)
     if residual > RESIDUAL_AT_MOST * observed:
-        return _unjudged(
-            steps, step, f"{format_share(residual / observed)} of the step are delays that no dependency in the trace explains", residual
-        )
+        return _unjudged(steps, step, DELAYS_IN_STEP(share=residual / observed), residual)
     scene = Scene(StepEvents(trace, graph.work, begin, end), graph, whole_trace=steps["mark"][step] == WINDOW)
     clocks = {} if trace.recording is None else trace.recording.clocks(begin, end)
     scenes = [scene, *map(scene.without, clocks.values())]
     unchanged, reason, answers = scenario_lengths(scenes, _CHANGES, lambda ns: _missed(observed, ns))
     common = {"step": step, "observed_ns": observed, "residual_ns": residual}
     if reason is not None:
-        as_recorded = common | {"recording": AS_RECORDED, "unchanged_ns": unchanged[0], "not_judged": reason}
+        as_recorded = common | {"recording": AS_RECORDED, "unchanged_ns": unchanged[0], **unjudged_columns(reason)}
         return [as_recorded | {"scenario": scenario} for scenario in SCENARIOS]
     levels = [(AS_RECORDED, 0), *((level, clock.taken_ns) for level, clock in clocks.items())]
     rows = []
@@ -138,22 +141,19 @@ def _replayed(trace: Trace, launched: LaunchOrder, steps: pl.DataFrame, step: in
 
 def _times(answer: ScenarioLength) -> dict[str, float | str | None]:
     if answer.reason is not None:
-        return {"not_judged": answer.reason}
+        return {**unjudged_columns(answer.reason)}
     return {"expected_ns": answer.expected_ns, "best_ns": answer.best_ns, "worst_ns": answer.worst_ns}
 
 
-def _missed(observed: float, replayed: float) -> str | None:
+def _missed(observed: float, replayed: float) -> Reason | None:
     if abs(replayed - observed) <= MISSES_AT_MOST * observed:
         return None
-    return (
-        f"the step took {observed / 1e6:.1f} ms, and rebuilt from its own events {replayed / 1e6:.1f} ms: "
-        "it depends on steps before it, so what a change would gain cannot be told from it alone"
-    )
+    return REBUILT_OTHERWISE(took=observed, rebuilt=replayed)
 
 
-def _unjudged(steps: pl.DataFrame, step: int, reason: str, residual: float = 0.0) -> list[dict[str, Any]]:
+def _unjudged(steps: pl.DataFrame, step: int, reason: Reason, residual: float = 0.0) -> list[dict[str, Any]]:
     observed = steps["end_ns"][step] - steps["start_ns"][step]
-    common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": residual, "not_judged": reason}
+    common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": residual, **unjudged_columns(reason)}
     return [common | {"scenario": scenario, "recording": AS_RECORDED} for scenario in SCENARIOS]
 
 

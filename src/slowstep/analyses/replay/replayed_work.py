@@ -14,6 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.events.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
+from slowstep.analyses.replay.unjudged import NOTHING_LAUNCHED
+from slowstep.reasons import Reason
 from slowstep.timeline.intervals import Flags, Ints, RowNumbers
 from slowstep.timeline.timeline import Timeline
 
@@ -74,7 +76,7 @@ TURNS_AT_MOST = 0.1
 TURNS_ALWAYS = 4
 
 
-def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | str:
+def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | Reason:
     """What steps are replayed from, or why that cannot be."""
     host = calls_of_runtime(timeline)
     device = timeline.rows("device_events", "device", "stream", "start_ns", "end_ns", "correlation").with_row_index("row")
@@ -86,7 +88,7 @@ def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | str:
     if main_thread is None:
         launching = frame.filter(pl.col("launches"))
         if launching.is_empty():
-            return "no host thread launches work in the trace"
+            return NOTHING_LAUNCHED()
         main_thread = int(launching["thread"].mode().sort()[0])
     calls = RuntimeCalls(
         thread=frame["thread"].to_numpy(),

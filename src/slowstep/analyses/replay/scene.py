@@ -72,7 +72,7 @@ class Trace:
 def describe_work(timeline: Timeline, material: Material, callers: Callers, kernels: pl.DataFrame) -> pl.DataFrame:
     """What each device work is, one row each.
 
-    Columns: kind, name, bytes, pageable, collective, class, precision, tensor_core, eligible, why_not, operator, where.
+    Columns: kind, name, bytes, pageable, collective, class, precision, tensor_core, eligible, operator, where.
     """
     rows = timeline.rows("device_events", "kind", "name", "bytes", "pageable", "collective")[material.work.row]
     rows = rows.with_columns(pl.col("kind").cast(pl.String), as_text(rows["name"]))
@@ -91,13 +91,12 @@ def _judged(kernels: pl.DataFrame) -> pl.DataFrame:
     schema = {
         "name": pl.String,
         "eligible": pl.Boolean,
-        "why_not": pl.String,
         "precision_of_all": pl.String,
         "tensor_core_of_all": pl.Boolean,
     }
     if kernels.is_empty():
         return pl.DataFrame(schema=schema)
-    return kernels.select("name", "eligible", "why_not", precision_of_all="precision", tensor_core_of_all="tensor_core").unique(
+    return kernels.select("name", "eligible", precision_of_all="precision", tensor_core_of_all="tensor_core").unique(
         "name", keep="first", maintain_order=True
     )
 

@@ -9,12 +9,11 @@ from slowstep.analyses.replay import device_scenarios as device
 from slowstep.analyses.replay import host_scenarios as host
 from slowstep.analyses.replay import scenarios
 from slowstep.analyses.replay.scene import Changed, Scene
-
-# What an operator would take on a processor if it were another one, no trace tells; a device's kernels have known speeds.
-ON_A_PROCESSOR: Final = "a replay cannot tell how long other operators take on a processor: measure it with slowstep run, or slowstep prove"
+from slowstep.analyses.replay.unjudged import NO_DEVICE_WORK, ON_A_PROCESSOR
+from slowstep.reasons import Reason
 
 # None: the step has nothing of what the scenario changes, and takes as long as it did.
-SceneChange = Callable[[Scene], Changed | str | None]
+SceneChange = Callable[[Scene], Changed | Reason | None]
 
 # These need no device: they change what the host does.
 OF_HOST: Final[Mapping[str, SceneChange]] = {
@@ -45,13 +44,13 @@ OF_DEVICE: Final[Mapping[str, SceneChange]] = {
 }
 
 
-def change(scenario: str, scene: Scene) -> Changed | str | None:
-    """The step changed as a scenario says; a sentence where that cannot be known, None where there is nothing to change."""
+def change(scenario: str, scene: Scene) -> Changed | Reason | None:
+    """The step changed as a scenario says; a reason where that cannot be known, None where there is nothing to change."""
     if scenario in OF_HOST:
         return OF_HOST[scenario](scene)
     facts = scene.trace.timeline.trace
     if facts is not None and facts.vendor is None and not scene.trace.timeline.count("device_events"):
-        return ON_A_PROCESSOR
+        return ON_A_PROCESSOR()
     if not len(scene.step.nodes):
-        return "no device work of this step is in the trace"
+        return NO_DEVICE_WORK()
     return OF_DEVICE[scenario](scene)

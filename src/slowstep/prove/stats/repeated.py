@@ -12,10 +12,8 @@ import numpy as np
 from slowstep.prove.stats.design import FEWEST_PAIRS
 from slowstep.prove.stats.intervals import LogRatio, student_pivots
 from slowstep.prove.stats.throughput import Throughputs
+from slowstep.prove.stats.verdicts import ArmState
 from slowstep.reasons import Reason
-
-# "unmeasured": they were not begun, or ended before there was a second pair.
-ArmState = Literal["measured", "not applicable", "failed", "unmeasured"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

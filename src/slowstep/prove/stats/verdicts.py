@@ -1,4 +1,4 @@
-"""The verdicts on levers, as the report says them."""
+"""How the arms of levers went, and the verdicts on them, as the report says them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ class GainVerdict(StrEnum):
     UPPER_BOUND = "upper bound"
     # Of one that spoils the training, however fast it makes it.
     NOT_FINITE = "loss not finite"
+
+
+class ArmState(StrEnum):
+    """How the arm of a lever went, as report.json says it."""
+
+    MEASURED = "measured"
+    NOT_APPLICABLE = "not applicable"
+    FAILED = "failed"
+    UNMEASURED = "unmeasured"  # its runs were not begun, or ended before there was a second pair
 
 
 # Those that settle what a finding's fix gains.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -27,9 +28,13 @@ COUNTERS: Final = frozenset(
     ("kept_ns", "batches_kept", "calls", "calls_in_workers", "left_out", "empty_files", "loads", "epoch_changes"),
 )
 
-# What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
-# as they are, it may make them shorter or longer, or it decides whether there are any.
-OnLongSteps = Literal["kept", "perhaps", "its own"]
+
+class OnLongSteps(StrEnum):
+    """What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint)."""
+
+    KEPT = "kept"
+    PERHAPS = "perhaps"  # it may make them shorter or longer
+    OWN = "own"  # it decides whether there are any
 
 
 class NotApplicable(Exception):
@@ -125,7 +130,7 @@ class Lever:
     takes_optional: bool = False
     every: bool = False
     changes: frozenset[str] = frozenset()
-    long_steps: OnLongSteps = "kept"
+    long_steps: OnLongSteps = OnLongSteps.KEPT
     read: Callable[[LeverSpec], object] | None = None
     harms: str | None = None
     same_numbers: bool = True

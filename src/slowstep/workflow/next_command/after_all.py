@@ -1,8 +1,8 @@
-"""What to type next of a training once all is known of it: the one place that decides which of several steps stands."""
+"""What to type next once all is known: the one place that decides which of several steps stands, and by which each of a report comes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from slowstep.diagnosis.among_ranks import look_at
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
+from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.command_lines import from_its_folder
 
 
@@ -38,6 +39,16 @@ def _untried(number: int, rank: RankSummary, diagnosis: Diagnosis, compared: Ran
     if rank.following is not None and diagnosis != rank.sections.diagnosis:
         return rank.following(diagnosis)
     return rank.next_step if rank.other_launcher is None else after_launcher(rank.other_launcher)
+
+
+def after_one(path: Path, diagnosis: Diagnosis, own: Callable[[Diagnosis], NextStep]) -> NextStep:
+    """The step of one rank by itself, recorded or traced at `path`; `own` has that of its source, which a fault leaves unasked."""
+    return after_fault(path) if diagnosis.by_fault else own(diagnosis)
+
+
+def after_half(own: NextStep) -> NextStep:
+    """The step after one half of a training was measured alone: no other rank and no experiment has anything to say then."""
+    return from_its_folder(own)
 
 
 def after_rank(slower: int, paths: Sequence[Path]) -> NextStep:

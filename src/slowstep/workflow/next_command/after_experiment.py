@@ -14,7 +14,7 @@ from slowstep.document.proved import largest_proved
 from slowstep.prove.ended_by import EndedBy
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
-from slowstep.prove.stats.verdicts import GainVerdict
+from slowstep.prove.stats.verdicts import ArmState, GainVerdict
 from slowstep.record.experiment.lever_text import parse_spec
 from slowstep.units import format_about
 from slowstep.workflow.next_command.command_lines import budget_words, filled_in, of_script, or_explained, precision_words, to_paste
@@ -110,7 +110,7 @@ def _fix_by_hand(report: ReportDict) -> str | None:
 def _applied_none(report: ReportDict) -> bool:
     """Whether there was no lever to test, or none of those that were asked for has a meaning in this training."""
     asked = [row for row in _lever_rows(report) if row["state"] != "untried"]
-    refused = bool(asked) and all(row["state"] == "not applicable" and row["gain"] is None for row in asked)
+    refused = bool(asked) and all(row["state"] == ArmState.NOT_APPLICABLE and row["gain"] is None for row in asked)
     return refused or report["run"]["experiment"]["ended_by"] == EndedBy.NOTHING_TO_TRY
 
 

@@ -10,13 +10,15 @@ import pytest
 from made_traces import host
 from simulated_device import Simulated, steps_of
 from slowstep.analyses.completeness import find_trace_doubts
-from slowstep.analyses.device.clocks import find_clocks
+from slowstep.analyses.device.clocks import AHEAD_AT_LAUNCHES, AHEAD_AT_WAITS, BEHIND, find_clocks
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
+from slowstep.analyses.replay.unjudged import reason_of
 from slowstep.diagnosis.engine import diagnose
 from slowstep.reason_words import sentence
+from slowstep.reasons import Reason
 from slowstep.timeline.timeline import Timeline
 
 
@@ -38,7 +40,7 @@ def shifted(simulated: Simulated, us: float) -> Timeline:
     return simulated.trace()
 
 
-def told(timeline: Timeline) -> str | None:
+def told(timeline: Timeline) -> Reason | None:
     return find_clocks(timeline, Callers(timeline)).differ
 
 
@@ -59,8 +61,10 @@ def test_work_before_its_launch_says_that_the_devices_clock_is_behind(us: float,
     differ = told(timeline)
 
     assert differ is not None
-    assert f"behind the host's by {by} or more" in differ
-    assert launches_free(timeline)["not_judged"] == differ
+    assert differ.of(BEHIND)
+    assert f"by {by} or more" in sentence(differ)
+    row = launches_free(timeline)
+    assert reason_of(row["not_judged"], row["not_judged_values"]) == differ
 
 
 def test_a_few_events_before_their_launch_are_counted_and_no_more() -> None:
@@ -76,8 +80,8 @@ def test_launches_that_all_come_as_late_to_an_idle_device_say_that_its_clock_is_
     differ = told(shifted(launching(), 3000))
 
     assert differ is not None
-    assert "nothing reaches the idle device sooner than 3 ms" in differ
-    assert "ahead of the host's by 3 ms" in differ
+    assert differ.of(AHEAD_AT_LAUNCHES)
+    assert differ.values == {"least": pytest.approx(3.0e6, rel=0.02), "by": pytest.approx(3.0e6, rel=0.02)}
 
 
 def test_launches_that_come_late_by_differing_times_wait_for_something_else() -> None:
@@ -95,7 +99,7 @@ def test_waiting_calls_that_return_before_the_work_begins_say_that_its_clock_is_
     differ = told(shifted(busy, 700))
 
     assert differ is not None
-    assert "work begins after the calls that waited for it have returned" in differ
+    assert differ.of(AHEAD_AT_WAITS)
 
 
 @pytest.mark.parametrize("us", [-50, -2000, 3000])
@@ -141,7 +145,7 @@ def test_a_value_that_is_read_before_its_copy_begins_says_that_the_devices_clock
 
     differ = told(timeline)
     assert differ is not None
-    assert "ahead of the host's by 5 ms or more" in differ
+    assert "by 5 ms or more" in sentence(differ)
     assert {row.name: row.count for row in find_trace_doubts(timeline)} == {"clocks-differ": 1}
 
 

@@ -8,12 +8,8 @@ from made_steps import steps
 from made_traces import device, host, made_trace, table
 from slowstep.analyses.device.kernels import find_kernels
 from slowstep.analyses.device.tensor_cores import (
-    DOUBLE,
-    FULL_PRECISION,
-    MISALIGNED,
-    NO_TF32,
-    ONE_ROW,
-    UNKNOWN,
+    Missed,
+    WhyNot,
     has_tensor_cores,
     sizes_of,
     why_not,
@@ -51,7 +47,7 @@ def test_kernels_are_summed_by_name_with_operator_shapes_and_delay():
     assert (first["count"], first["total_ns"], first["median_ns"]) == (3, 13_000, 4000)
     assert (first["operator"], first["shapes"]) == ("aten::mm", "[[64, 256], [256, 512]]")
     assert (first["class"], first["precision"], first["tensor_core"], first["eligible"]) == ("matmul", "float32", False, True)
-    assert first["why_not"] == FULL_PRECISION
+    assert first["why_not"] == WhyNot.FULL_PRECISION
     assert first["launch_delay_ns"] == 7000
     assert first["occupancy"] == 0.5
     assert first["share"] == pytest.approx(13 / 20)
@@ -142,16 +138,16 @@ def test_sizes_of_an_operator(operator, shapes, sizes):
 @pytest.mark.parametrize(
     ("operator", "shapes", "precision", "capability", "reason"),
     [
-        ("aten::mm", [[64, 100], [100, 512]], "float32", 8.0, FULL_PRECISION),
-        ("aten::mm", [[64, 100], [100, 512]], "float32", 7.0, NO_TF32),
-        ("aten::mm", [[64, 100], [100, 512]], "float64", 8.0, DOUBLE),
-        ("aten::mm", [[1, 100], [100, 512]], "float16", 8.0, ONE_ROW),
-        ("aten::mv", None, "float16", 8.0, ONE_ROW),
-        ("aten::mm", [[64, 100], [100, 512]], "float16", 8.0, MISALIGNED + "8 (M 64, K 100, N 512)"),
-        ("aten::mm", [[64, 104], [104, 512]], "float16", 8.0, UNKNOWN),
-        ("aten::mm", [[64, 102], [102, 512]], "tf32", 8.0, MISALIGNED + "4 (M 64, K 102, N 512)"),
-        ("aten::mm", [[64, 104], [104, 512]], "int8", 8.0, MISALIGNED + "16 (M 64, K 104, N 512)"),
-        ("aten::mm", None, "float16", 8.0, UNKNOWN),
+        ("aten::mm", [[64, 100], [100, 512]], "float32", 8.0, Missed(WhyNot.FULL_PRECISION)),
+        ("aten::mm", [[64, 100], [100, 512]], "float32", 7.0, Missed(WhyNot.NO_TF32)),
+        ("aten::mm", [[64, 100], [100, 512]], "float64", 8.0, Missed(WhyNot.DOUBLE)),
+        ("aten::mm", [[1, 100], [100, 512]], "float16", 8.0, Missed(WhyNot.ONE_ROW)),
+        ("aten::mv", None, "float16", 8.0, Missed(WhyNot.ONE_ROW)),
+        ("aten::mm", [[64, 100], [100, 512]], "float16", 8.0, Missed(WhyNot.MISALIGNED, 8, {"M": 64, "K": 100, "N": 512})),
+        ("aten::mm", [[64, 104], [104, 512]], "float16", 8.0, Missed(WhyNot.UNKNOWN)),
+        ("aten::mm", [[64, 102], [102, 512]], "tf32", 8.0, Missed(WhyNot.MISALIGNED, 4, {"M": 64, "K": 102, "N": 512})),
+        ("aten::mm", [[64, 104], [104, 512]], "int8", 8.0, Missed(WhyNot.MISALIGNED, 16, {"M": 64, "K": 104, "N": 512})),
+        ("aten::mm", None, "float16", 8.0, Missed(WhyNot.UNKNOWN)),
     ],
 )
 def test_why_tensor_cores_are_not_used(operator, shapes, precision, capability, reason):

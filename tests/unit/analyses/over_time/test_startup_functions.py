@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.over_time.startup_functions import divide_startup
+from slowstep.analyses.over_time.startup_parts import StartupKind
 from slowstep.analyses.python.functions import Path, Stacks
 from slowstep.timeline.timeline import Frame
 
+FUNCTION, IMPORT, TOP_LEVEL = StartupKind.FUNCTION, StartupKind.IMPORT, StartupKind.TOP_LEVEL
 SCRIPT = "/home/user/train.py"
 MAIN = Frame(file=SCRIPT, function="<module>", first_line=1, line=40)
 IMPORTLIB = Frame(file="<frozen importlib._bootstrap>", function="_find_and_load", first_line=1, line=2)
@@ -22,7 +24,7 @@ def module(file: str) -> Frame:
     return Frame(file=file, function="<module>", first_line=1, line=5)
 
 
-def divided(*taken: tuple[int, Path]) -> dict[str, float]:
+def divided(*taken: tuple[int, Path]) -> dict[tuple[StartupKind, str | None], float]:
     """Of stacks at equal distances, so many of each path."""
     paths = [path for count, path in taken for _ in range(count)]
     count = len(paths)
@@ -34,7 +36,7 @@ def divided(*taken: tuple[int, Path]) -> dict[str, float]:
         blocked=np.zeros(count, dtype=bool),
         device_idle=np.full(count, -1, dtype=np.int8),
     )
-    return {held.name: share for held, share in divide_startup(stacks, SCRIPT, 10, 10 + count).items()}
+    return {(held.kind, held.of): share for held, share in divide_startup(stacks, SCRIPT, 10, 10 + count).items()}
 
 
 def test_time_goes_to_the_deepest_function_that_holds_enough_of_it():
@@ -47,10 +49,10 @@ def test_time_goes_to_the_deepest_function_that_holds_enough_of_it():
     )
 
     assert found == {
-        "parse (train.py:20)": pytest.approx(0.60),
-        "load (train.py:10)": pytest.approx(0.20),
-        "build (train.py:50)": pytest.approx(0.15),
-        "top level of train.py": pytest.approx(0.05),
+        (FUNCTION, "parse (train.py:20)"): pytest.approx(0.60),
+        (FUNCTION, "load (train.py:10)"): pytest.approx(0.20),
+        (FUNCTION, "build (train.py:50)"): pytest.approx(0.15),
+        (TOP_LEVEL, "train.py"): pytest.approx(0.05),
     }
 
 
@@ -59,14 +61,14 @@ def test_imports_are_named_by_their_package():
     deeper = module("/opt/lib/python3.11/site-packages/numpy/linalg.py")
     found = divided((50, (MAIN, IMPORTLIB, pandas, IMPORTLIB, deeper)), (30, (MAIN, IMPORTLIB)), (20, (MAIN, own("build", 50))))
 
-    assert found == pytest.approx({"import of pandas": 0.5, "other imports": 0.3, "build (train.py:50)": 0.2})
+    assert found == pytest.approx({(IMPORT, "pandas"): 0.5, (IMPORT, None): 0.3, (FUNCTION, "build (train.py:50)"): 0.2})
 
 
 def test_work_in_a_module_of_the_users_is_no_import():
     data = Frame(file="/home/user/data.py", function="<module>", first_line=1, line=9)
     library = Frame(file="/opt/lib/python3.11/site-packages/pandas/io.py", function="read_csv", first_line=3, line=4)
 
-    assert divided((10, (MAIN, IMPORTLIB, data, library))) == pytest.approx({"top level of data.py": 1.0})
+    assert divided((10, (MAIN, IMPORTLIB, data, library))) == pytest.approx({(TOP_LEVEL, "data.py"): 1.0})
 
 
 @pytest.mark.parametrize("file", ["torch/_dynamo/convert_frame.py", "torch/_inductor/compile_fx.py", "torch\\_inductor\\codecache.py"])
@@ -75,19 +77,19 @@ def test_compiling_is_no_work_of_the_script_nor_of_what_the_compiler_writes(file
     written = module("/tmp/torchinductor_user/lt/cltkykg.py")
     found = divided((5, (MAIN, compiler)), (40, (MAIN, compiler, IMPORTLIB, written)), (55, (MAIN, own("build", 50))))
 
-    assert found == pytest.approx({"build (train.py:50)": 0.55, "torch.compile": 0.45})
+    assert found == pytest.approx({(FUNCTION, "build (train.py:50)"): 0.55, (StartupKind.COMPILING, None): 0.45})
 
 
 def test_the_import_of_a_compiler_is_an_import():
     imported = module("/opt/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py")
 
-    assert divided((10, (MAIN, IMPORTLIB, imported))) == pytest.approx({"import of torch": 1.0})
+    assert divided((10, (MAIN, IMPORTLIB, imported))) == pytest.approx({(IMPORT, "torch"): 1.0})
 
 
 def test_compiled_code_that_runs_is_the_scripts():
     runs = Frame(file="/opt/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py", function="compile_wrapper", first_line=3, line=4)
 
-    assert divided((10, (MAIN, runs, own("forward", 50)))) == pytest.approx({"forward (train.py:50)": 1.0})
+    assert divided((10, (MAIN, runs, own("forward", 50)))) == pytest.approx({(FUNCTION, "forward (train.py:50)"): 1.0})
 
 
 @pytest.mark.parametrize(
@@ -98,13 +100,15 @@ def test_compiled_code_that_runs_is_the_scripts():
 def test_a_graph_that_runs_from_the_compiler_s_files_is_not_compiled(file, function):
     runs = Frame(file=f"/opt/lib/python3.11/site-packages/torch/_inductor/{file}", function=function, first_line=3, line=4)
 
-    assert divided((10, (MAIN, own("warm_up", 50), runs))) == pytest.approx({"warm_up (train.py:50)": 1.0})
+    assert divided((10, (MAIN, own("warm_up", 50), runs))) == pytest.approx({(FUNCTION, "warm_up (train.py:50)"): 1.0})
 
 
 def test_what_is_many_small_things_has_no_name_of_its_own():
     other = Frame(file="/opt/lib/python3.11/runpy.py", function="_run", first_line=1, line=2)
 
-    assert divided(*((5, (own(f"small{number}", number),)) for number in range(20)), (5, (other,))) == pytest.approx({"": 1.0})
+    assert divided(*((5, (own(f"small{number}", number),)) for number in range(20)), (5, (other,))) == pytest.approx(
+        {(StartupKind.OTHER_WORK, None): 1.0}
+    )
 
 
 def test_a_few_stacks_tell_nothing():

@@ -11,7 +11,7 @@ import polars as pl
 from slowstep.analyses.events.parts import COPIES, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.device.run_dry import Kind, RunDry, run_dries, together_ns
+from slowstep.diagnosis.evidence.device.run_dry import RunDry, WaitsFor, run_dries, together_ns
 from slowstep.diagnosis.evidence.marked.host_calls import place
 from slowstep.diagnosis.evidence.marked.marked_steps import per_step, spread_over
 from slowstep.findings import Evidence
@@ -45,7 +45,7 @@ class CopyTime:
     exposed_ns: Floats  # of `ns`, while the copies ran; the rest is after calls that waited for them
 
 
-def held(m: Measurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> CopyTime:
+def held(m: Measurements, stage: str, copies: pl.DataFrame, waits_for: WaitsFor) -> CopyTime:
     """What copies of one direction hold: `stage` is where their exposed time is charged, `waits_for` what calls that wait for them are."""
     charged = per_step(m, COPIES[stage])
     # Copies of several streams or devices may run at once; the ledger counts an instant once.
@@ -55,7 +55,7 @@ def held(m: Measurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> 
     sites = copies.group_by("operator", "where", maintain_order=True).agg(
         pl.col("kind").first(), pl.col("steps").max(), pl.sum("count", "total_ns", "exposed_ns"), pl.col("bytes").drop_nulls().sum()
     )
-    waits = [one for one in run_dries(m) if one.waits_for == waits_for and _among(one, sites)]
+    waits = [one for one in run_dries(m) if one.waits_for is waits_for and _among(one, sites)]
     costs = pl.Series("held_ns", [_held_ns(row, waits, scale) for row in sites.iter_rows(named=True)], dtype=pl.Float64)
     return CopyTime(
         copies=copies,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from enum import StrEnum
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,16 @@ ALLOCATES: Final = r"Free|Malloc"
 # Of the steps in which a read-back must occur to be called one of every step: a step at the window's edge may be cut.
 EVERY_STEP: Final = 0.9
 
-Kind = Literal["read-back", "large read-back", "copy to the device", "allocator", "loss scaling", "other"]
+
+class WaitsFor(StrEnum):
+    """What a call waits for, after which the device had nothing to do."""
+
+    READ_BACK = "read-back"
+    LARGE_READ_BACK = "large-read-back"
+    COPY_TO_DEVICE = "copy-to-device"
+    ALLOCATOR = "allocator"
+    LOSS_SCALING = "loss-scaling"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +49,7 @@ class RunDry:
     call: str
     operator: str | None
     where: str | None
-    waits_for: Kind
+    waits_for: WaitsFor
     ns: Floats
     count: int
     steps: int
@@ -62,7 +72,7 @@ def run_dries(m: Measurements) -> list[RunDry]:
     calls = calls.with_columns(pl.Series("kind", [_kind(row, m.device.copies) for row in calls.iter_rows(named=True)], dtype=pl.String))
     parts = [part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows()]
     found = [_run_dry(m, part, gaps.filter(is_part(part)), calls) for part in parts]
-    found = [replace(one, waits_for="loss scaling") if scaling.get(one.part, 0) > one.ns.sum() / 2 else one for one in found]
+    found = [replace(one, waits_for=WaitsFor.LOSS_SCALING) if scaling.get(one.part, 0) > one.ns.sum() / 2 else one for one in found]
     return sorted(found, key=lambda one: -float(one.ns.sum()))
 
 
@@ -90,7 +100,9 @@ def _run_dry(m: Measurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFram
     by_place = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum().alias("gap_ns"))
     joined = by_place.join(calls, on=["call", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
     named = part.name or ""
-    joined = joined.with_columns(pl.col("call").fill_null(named), pl.col("kind").fill_null("allocator" if _allocates(named) else "other"))
+    joined = joined.with_columns(
+        pl.col("call").fill_null(named), pl.col("kind").fill_null(WaitsFor.ALLOCATOR if _allocates(named) else WaitsFor.OTHER)
+    )
     costs = joined.group_by("kind", maintain_order=True).agg(pl.col("gap_ns").sum()).sort("gap_ns", descending=True, maintain_order=True)
     rows = joined.filter(pl.col("kind") == costs["kind"][0]).sort("gap_ns", descending=True, maintain_order=True)
     sized = rows.filter(pl.col("bytes").is_not_null())
@@ -99,7 +111,7 @@ def _run_dry(m: Measurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFram
         call=rows["call"][0],
         operator=rows["operator"][0],
         where=rows["where"][0],
-        waits_for=costs["kind"][0],
+        waits_for=WaitsFor(costs["kind"][0]),
         ns=by_step(m, gaps["step"], gaps["ns"]),
         count=int(rows["count"].sum()),
         steps=max(rows["steps"].drop_nulls().to_list(), default=gaps["step"].n_unique()),
@@ -109,15 +121,17 @@ def _run_dry(m: Measurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFram
     )
 
 
-def _kind(row: dict[str, Any], copies: pl.DataFrame) -> Kind:
+def _kind(row: dict[str, Any], copies: pl.DataFrame) -> WaitsFor:
     if row["reads_back"]:
-        return "large read-back" if (row["bytes"] or 0) >= LARGE_BYTES * row["count"] else "read-back"
+        return WaitsFor.LARGE_READ_BACK if (row["bytes"] or 0) >= LARGE_BYTES * row["count"] else WaitsFor.READ_BACK
     if _allocates(row["call"]):
-        return "allocator"
+        return WaitsFor.ALLOCATOR
     if row["operator"] is None and row["where"] is None:
-        return "other"
+        return WaitsFor.OTHER
     here = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(row[name], dtype=pl.String)) for name in ("operator", "where"))
-    return "copy to the device" if copies.filter((pl.col("kind") == "h2d") & pl.col("blocking") & here).height else "other"
+    if copies.filter((pl.col("kind") == "h2d") & pl.col("blocking") & here).height:
+        return WaitsFor.COPY_TO_DEVICE
+    return WaitsFor.OTHER
 
 
 def _allocates(call: str) -> bool:

@@ -25,6 +25,7 @@ from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by
@@ -41,7 +42,7 @@ PARAMETERS_STAY = "copy less: keep parameters and states on the device instead o
 @needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether copies to the device hold the step."""
-    found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), "copy to the device")
+    found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), WaitsFor.COPY_TO_DEVICE)
     share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return None

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
-from slowstep.diagnosis.evidence.device.run_dry import RunDry, in_every_step, run_dries, together_ns
+from slowstep.diagnosis.evidence.device.run_dry import RunDry, WaitsFor, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -38,7 +38,11 @@ NAME = "host-sync"
 @needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether the device idles after calls that waited for it."""
-    found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
+    found = [
+        one
+        for one in run_dries(m)
+        if one.waits_for is WaitsFor.OTHER or (one.waits_for is WaitsFor.READ_BACK and not in_every_step(m, one))
+    ]
     share, low, high = share_of_steps(m, together_ns(m, found))
     if share < CLAIM:
         missing = no_launches(m, CLAIM)

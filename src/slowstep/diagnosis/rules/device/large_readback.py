@@ -24,6 +24,7 @@ from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -43,7 +44,7 @@ SIZES_NOT_SHOWN = Wording("sizes-not-traced", "the trace does not say how large 
 def judge(m: Measurements) -> Answer:
     """Whether large copies to the host hold the step."""
     copies = m.device.copies.filter(pl.col("kind") == "d2h")
-    found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
+    found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), WaitsFor.LARGE_READ_BACK)
     share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
@@ -78,7 +79,7 @@ def _evidence(m: Measurements, found: CopyTime, share: float, counterfactual: Re
 
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the sizes of copies that would matter are not in the trace."""
-    maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
+    maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), WaitsFor.LARGE_READ_BACK)
     if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
     return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_SIZES)))

@@ -24,6 +24,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
 from slowstep.diagnosis.evidence.device.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -43,7 +44,7 @@ PINNED_NOT_SHOWN = Wording("pinned-not-traced", "the trace does not say whether 
 def judge(m: Measurements) -> Answer:
     """Whether copies from pageable memory hold the step."""
     copies = m.device.copies.filter(pl.col("kind") == "h2d")
-    found = held(m, "h2d", copies.filter(pl.col("pageable")), "copy to the device")
+    found = held(m, "h2d", copies.filter(pl.col("pageable")), WaitsFor.COPY_TO_DEVICE)
     share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
@@ -72,7 +73,7 @@ def judge(m: Measurements) -> Answer:
 
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the trace does not say pageable or pinned, of copies that would matter if they were pageable."""
-    maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
+    maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), WaitsFor.COPY_TO_DEVICE)
     if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
     return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_PINNED)))

@@ -25,7 +25,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.launch_gaps import launches_exposed_by_readbacks
-from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
+from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP, RunDry, WaitsFor, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.marked.marked_steps import claim_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -44,7 +44,7 @@ EVERY = 50
 @needs_device(NAME)
 def judge(m: Measurements) -> Answer:
     """Whether a small read-back in every step lets the device run dry."""
-    found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
+    found = [one for one in run_dries(m) if one.waits_for is WaitsFor.READ_BACK and in_every_step(m, one)]
     dry = together_ns(m, found)
     late = launches_exposed_by_readbacks(m, dry)
     share, low, high = share_of_steps(m, dry + late)

@@ -23,6 +23,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
 from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.marked.not_shown import needs_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
@@ -41,9 +42,9 @@ def judge(m: Measurements) -> Answer:
     copies = m.device.copies.filter(pl.col("kind") == "h2d")
     missing = one_step_only(m)
     if missing is not None:
-        worth_it = share_of_steps(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
+        worth_it = share_of_steps(m, held(m, "h2d", copies, WaitsFor.COPY_TO_DEVICE).ns)[0] >= CLAIM
         return NotJudged(rule=NAME, reason=missing) if worth_it else None
-    found = held(m, "h2d", copies.filter(pl.col("repeated")), "copy to the device")
+    found = held(m, "h2d", copies.filter(pl.col("repeated")), WaitsFor.COPY_TO_DEVICE)
     share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return None

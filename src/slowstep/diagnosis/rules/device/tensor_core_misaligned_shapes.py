@@ -21,9 +21,13 @@ What to try:
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
-from slowstep.analyses.device.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.analyses.device.tensor_cores import MULTIPLE, WhyNot
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES
 from slowstep.diagnosis.evidence.device.kernel_side import (
@@ -69,7 +73,7 @@ def judge(m: Measurements) -> Answer:
     able = compute_kernels(m).filter(pl.col("eligible") & pl.col("precision").is_in(PRECISIONS))
     wanted = pl.col("precision").replace_strict(MULTIPLE, default=None, return_dtype=pl.Int64)
     narrow = pl.col("tensor_core") & (pl.col("name").str.extract(AT_ONCE).cast(pl.Int64) < wanted)
-    missed = ~pl.col("tensor_core") & pl.col("why_not").str.starts_with(MISALIGNED)
+    missed = ~pl.col("tensor_core") & (pl.col("why_not") == WhyNot.MISALIGNED)
     found = able.filter(narrow.fill_null(False) | missed.fill_null(False))
     share, low, high = share_of_steps(m, kernels_ns(m, found))
     if share < CLAIM:
@@ -90,7 +94,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="kernels with misaligned sizes", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="of them, without Tensor Cores", value=without, unit="share of their time"),
-            Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
+            Evidence(name="sizes should be multiples of", value=_sizes(worst) or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
             saved_by(m, counterfactual if unknown is None else None),
@@ -115,12 +119,20 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
 
 def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
     """Where kernels miss the Tensor Cores and nothing shows why."""
-    unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
+    unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(WhyNot.UNKNOWN) == WhyNot.UNKNOWN))
     share = share_of_steps(m, kernels_ns(m, unknown))[0]
     if share < CLAIM or "shapes" in m.facts.recorded:
         return None
     ask = m.training.words.advise(Remedy.RECORD_SHAPES)
     return NotJudged(rule=NAME, reason=SHAPES_NOT_SHOWN(share=share, remedy=ask))
+
+
+def _sizes(kernel: Mapping[str, Any]) -> str | None:
+    """What is wrong with the sizes of a kernel that misses the Tensor Cores for them."""
+    if kernel["multiple"] is None:
+        return None
+    sizes = ", ".join(f"{name} {size}" for name, size in json.loads(kernel["sizes"]).items())
+    return f"sizes that are not multiples of {kernel['multiple']} ({sizes})"
 
 
 def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:

@@ -18,8 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.startup import COMPILES, FIRST_STEP, StartupPart
-from slowstep.analyses.over_time.startup_functions import COMPILE
+from slowstep.analyses.over_time.startup_parts import StartupKind, StartupPart
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -42,7 +41,7 @@ def judge(m: Measurements) -> Answer:
     if taken_ns < SECONDS_AT_LEAST * 1e9 or share < SHARE_AT_LEAST:
         return None
     longest = max(parts, key=lambda part: part.ns)
-    stage = "compute" if longest.name in (FIRST_STEP, COMPILE, COMPILES) else "preprocess"
+    stage = "compute" if longest.kind is StartupKind.FIRST_STEP or longest.kind.is_compiling else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     evidence = _evidence(parts, taken_ns, share)
     return advice(NAME, stage, title, evidence, "the start were shorter (no step gets faster)", (_fix(m, longest),))
@@ -54,11 +53,11 @@ _KEEP_CACHE = "keep the compiler's cache between runs; compile fewer shapes"
 
 
 def _fix(m: Measurements, part: StartupPart) -> str:
-    if part.is_import:
+    if part.kind is StartupKind.IMPORT:
         return _IMPORTED_LATE
-    if part.name in (COMPILE, COMPILES):
+    if part.kind.is_compiling:
         return m.training.words.advise(Remedy.KEEP_COMPILED)
-    return _KEEP_CACHE if part.name == FIRST_STEP else _STORED
+    return _KEEP_CACHE if part.kind is StartupKind.FIRST_STEP else _STORED
 
 
 def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:

@@ -28,7 +28,7 @@ from typing import Any, Final
 from slowstep.frameworks.keras.inside._but_the_last import ButTheLast
 from slowstep.frameworks.keras.inside._framework import JAX, TENSORFLOW, backend_name
 from slowstep.frameworks.keras.inside._train_functions import begun, running_model, traced_model
-from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 _TRAINER: Final = "keras.src.trainers.trainer"
@@ -70,5 +70,7 @@ def _is_compiled(model: Any) -> bool:
 
 
 IMPLEMENTATION = Implementation(
-    lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+    lever=Lever(name="jit-compile", changes=frozenset({NUMERICS}), long_steps=OnLongSteps.PERHAPS),
+    prepare=prepare,
+    computes_with=TENSORFLOW,
 )

@@ -35,7 +35,7 @@ from slowstep.frameworks.keras.inside._train_functions import (
     begun,
     traced_model,
 )
-from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 _OWN: Final = "float32"
@@ -116,5 +116,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
 
 
 IMPLEMENTATION = Implementation(
-    lever=Lever(name="mixed-precision", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+    lever=Lever(name="mixed-precision", changes=frozenset({NUMERICS}), long_steps=OnLongSteps.PERHAPS),
+    prepare=prepare,
+    computes_with=TENSORFLOW,
 )

@@ -26,7 +26,7 @@ from typing import Any, Final
 from slowstep.frameworks.keras.inside._framework import TENSORFLOW
 from slowstep.frameworks.keras.inside._train_functions import SETTLING, TrainFunction, begun, check_exchangeable, model_in_fit
 from slowstep.frameworks.tensorflow.inside._dispatches import EAGER_RUN, RUNS_EAGERLY, runs_functions_eagerly
-from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import NUMERICS, Change, Implementation, Lever, LeverSpec, NotApplicable, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 NO_FIT: Final = "no fit of Keras on TensorFlow runs: in a loop of the script's own put tf.function around the step"
@@ -57,5 +57,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
 
 
 IMPLEMENTATION = Implementation(
-    lever=Lever(name="run-eagerly-off", changes=frozenset({NUMERICS}), long_steps="perhaps"), prepare=prepare, computes_with=TENSORFLOW
+    lever=Lever(name="run-eagerly-off", changes=frozenset({NUMERICS}), long_steps=OnLongSteps.PERHAPS),
+    prepare=prepare,
+    computes_with=TENSORFLOW,
 )

@@ -30,7 +30,7 @@ from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW
 from slowstep.frameworks.keras.inside._grouped_function import GroupedFunction, check_length
 from slowstep.frameworks.keras.inside._train_functions import begun, having, traced_model
 from slowstep.levers._count import count_of
-from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable, OnLongSteps
 from slowstep.record.experiment.training import Training
 
 _FEWEST: Final = 2
@@ -74,5 +74,5 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     return begun(StepsPerExecution(training, model, steps, epochs))
 
 
-LEVER = Lever(name="steps-per-execution", takes="N", long_steps="perhaps", read=read_steps)
+LEVER = Lever(name="steps-per-execution", takes="N", long_steps=OnLongSteps.PERHAPS, read=read_steps)
 IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, computes_with=TENSORFLOW)
