@@ -34,6 +34,28 @@ ELSEWHERE = {
     "sources/_kineto/co_readers.py": "how long reading takes slowstep itself",
 }
 ALL = {name: value for module in MODULES.values() for name, value in vars(module).items() if isinstance(value, Calibration)}
+SCRIPT = re.compile(r"(?:benchmarks|examples)/[\w./]*\w")
+# No script was kept for these: each was measured by hand, as its `measured_by` says. A new value has one, and the list only gets shorter.
+BY_HAND = {
+    "between_runs": {"EVEN_STEPS"},
+    "computing": {"LOOPS_BACKWARD"},
+    "loading": {
+        "KEPT_WORKERS_START",
+        "RECEIVING",
+        "RECEIVING_BYTE",
+        "RECEIVING_TENSOR",
+        "SHARED_FILE",
+        "SHARED_FILE_BYTE",
+        "SHARED_LIMIT",
+        "SPUN",
+        "SPUN_ITSELF",
+        "STAGE_AT_WORK",
+    },
+    "python_lines": {"ENCODED_BYTES", "PASSING_JUMP", "POWER_OF_PACE", "PYTHON_LINE", "SMALLEST_MODEL", "VECTORISED_SAMPLE"},
+    "side_by_side": {"ATTAINED", "IDLE_CORE", "WARMED", "WARMED_AT_MOST"},
+    "updating": {"BY_TENSOR", "FUSED_LEFT", "SMALL_TENSOR"},
+    "without_workers": {"COLLATED_HERE", "GIVEN_BACK", "MADE_BETWEEN", "NEWLY_MAPPED"},
+}
 
 
 @pytest.mark.parametrize("value", ALL.values(), ids=ALL)
@@ -45,10 +67,16 @@ def test_a_measured_value_lies_within_its_bounds_and_says_whence_it_is(value: Ca
     assert re.match(r"\d{4}-\d\d-\d\d", value.date)
 
 
-@pytest.mark.parametrize("value", ALL.values(), ids=ALL)
-def test_the_script_that_measures_it_is_there(value: Calibration) -> None:
-    for path in re.findall(r"(?:benchmarks|examples)/[\w./]+", value.measured_by):
-        assert (ROOT / path.rstrip(".,")).exists()
+def test_every_value_names_the_script_that_measures_it_but_those_that_were_measured_by_hand() -> None:
+    paths = {name: SCRIPT.findall(value.measured_by) for name, value in ALL.items()}
+    by_hand = defaultdict(set)
+    for module, names in ((stem, vars(module)) for stem, module in MODULES.items()):
+        for name, value in names.items():
+            if isinstance(value, Calibration) and not paths[name]:
+                by_hand[module].add(name)
+
+    assert by_hand == BY_HAND
+    assert {name: path for name, each in paths.items() for path in each if not (ROOT / path).exists()} == {}
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +106,8 @@ def _read(tree: ast.Module, found: dict[str, set[str]]) -> None:
 
 def _measured_there(text: str) -> list[str]:
     """The constants of a module whose comments name a machine, a framework's version or a benchmark."""
+    if not OF_A_MACHINE.search(text.replace("\n# ", " ")):
+        return []
     rows = text.splitlines()
     found = []
     for node in ast.parse(text).body:
