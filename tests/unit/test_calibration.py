@@ -17,13 +17,13 @@ from slowstep.calibration.calibration import Calibration
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(calibration.__path__[0])
 MODULES = {path.stem: import_module(f"slowstep.calibration.{path.stem}") for path in FOLDER.glob("[!_]*.py")}
-# Of a constant's comment: it was measured on some machine, or is a version's, and stands for others.
+# Of a constant's comment: it was measured, on some machine, or is a version's, and stands for others.
 OF_A_MACHINE = re.compile(
     r"(?i)\b(two|shared|busy|quiet|idle) (shared |busy |quiet )?cores\b|EPYC|Xeon|virtual machine|\b(torch|tensorflow|keras|jax) \d+\.\d"
-    r"|benchmarks/\w"
+    r"|benchmarks/\w|\b(was|were) measured\b|\(measured\)|\bmeasured (of|with)\b|\bwere seen of\b"
 )
 # What runs inside a training imports nothing of these values: what its own looking may take stands beside it.
-INSIDE = re.compile(r"record/|frameworks/\w+/inside/")
+INSIDE = re.compile(r"record/|levers/|frameworks/\w+/inside/")
 ELSEWHERE = {
     "analyses/machine/own_cost.py": "what recording may take, which a benchmark holds it to",
     "analyses/replay/replay.py": "how long a replay may take slowstep itself",
@@ -32,6 +32,19 @@ ELSEWHERE = {
     "prove/stats/figures.py": "a number of parts, as many as another constant's benchmark has",
     "prove/stats/intervals.py": "simulated: of no machine",
     "sources/_kineto/co_readers.py": "how long reading takes slowstep itself",
+    "workflow/traces/trace_memory.py": "what slowstep itself takes of a trace",
+}
+# Measured, and not brought here yet: the list only gets shorter.
+NOT_BROUGHT = {
+    "diagnosis/evidence/after_pause.py": ["(SHORTEST_NS, SHORT_NS, LONG_NS)"],
+    "diagnosis/evidence/compute/optimizer_side.py": ["MOST_ELEMENTS", "(SHORT_NS, LONG_NS)"],
+    "diagnosis/evidence/marked/marked_steps.py": ["HOST_SHARE"],
+    "diagnosis/rules/compute/unfused_optimizer.py": ["WORTH"],
+    "diagnosis/rules/input/cold_cache.py": ["BYTES_AT_LEAST"],
+    "diagnosis/rules/input/slow_collate.py": ["FEWER_PARTS"],
+    "report/bench_terminal.py": ["_NEXT_TO_NOTHING"],
+    "sources/_kineto/tables.py": ["_NO_RECORDING_NS"],
+    "sources/_last_steps.py": ["LEFT_OUT_SHARE"],
 }
 ALL = {name: value for module in MODULES.values() for name, value in vars(module).items() if isinstance(value, Calibration)}
 SCRIPT = re.compile(r"(?:benchmarks|examples)/[\w./]*\w")
@@ -123,14 +136,17 @@ def test_what_was_measured_on_a_machine_stands_here_and_nowhere_else() -> None:
     paths = [path for path in root.rglob("*.py") if path.parent != FOLDER and not INSIDE.match(path.relative_to(root).as_posix())]
     found = {path.relative_to(root).as_posix(): names for path in paths if (names := _measured_there(path.read_text(encoding="utf-8")))}
 
-    assert {path: names for path, names in found.items() if path not in ELSEWHERE} == {}
+    assert {path: names for path, names in found.items() if path not in ELSEWHERE} == NOT_BROUGHT
     assert ELSEWHERE.keys() - found.keys() == set()
 
 
 def test_a_constant_is_seen_whose_comment_names_a_machine() -> None:
-    text = "# On two shared\n# cores.\nA = 1\n# As the paper has it.\nB: int = 2\nC = 3  # by benchmarks/pace.py\n"
+    text = (
+        "# On two shared\n# cores.\nA = 1\n# As the paper has it.\nB: int = 2\nC = 3  # by benchmarks/pace.py\n"
+        "# 9 KB were\n# measured.\nD = 4\n"
+    )
 
-    assert _measured_there(text) == ["A", "C"]
+    assert _measured_there(text) == ["A", "C", "D"]
 
 
 def test_every_measured_value_is_taken_from_here(reads: dict[str, set[str]]) -> None:
