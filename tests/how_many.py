@@ -14,6 +14,11 @@ for name, most in EXAMPLES.items():
     settings.register_profile(name, deadline=None, max_examples=most)
 
 
+def is_quick() -> bool:
+    """Whether this is `make check`."""
+    return settings().max_examples < EXAMPLES[WHOLE]
+
+
 def how_many(most: int) -> int:
     """So many cases, and in `make check` a quarter of them, rounded up."""
     return -(-most * settings().max_examples // EXAMPLES[WHOLE])

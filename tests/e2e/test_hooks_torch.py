@@ -86,6 +86,7 @@ def test_a_serial_loader_shows_waits_fetches_and_updates(run: Run) -> None:
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_the_pieces_of_a_serial_step_lie_inside_each_other_and_follow_each_other(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4))")
 
@@ -137,6 +138,7 @@ def test_of_batches_that_take_next_to_no_time_every_wait_and_sample_is_recorded(
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_of_shortest_steps_some_are_one_record_each_and_none_is_lost(run: Run) -> None:
     ran = run("""
 model = torch.nn.Linear(8, 1)
@@ -309,6 +311,7 @@ print(got)
     assert ran.out.strip() != "[0, 1, 2, 3, 4, 5]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", few([2, 0], every=2))
 def test_an_iterable_data_set_is_counted_by_what_it_gave(workers: int, run: Run) -> None:
     main = f"""
@@ -490,6 +493,7 @@ print(*here)
     assert "library.py" not in names[saves[1].c]
 
 
+@pytest.mark.slow
 def test_updates_that_the_scaler_leaves_out_are_flagged(run: Run) -> None:
     main = """
 model = torch.nn.Linear(1, 1)
@@ -506,6 +510,7 @@ for value in (1.0, float("inf"), 1.0):
     assert [(record.a, record.flags) for record in ran.trainer.of("UPDATE")] == [(1, 0), (1, SKIPPED), (1, 0)]
 
 
+@pytest.mark.slow
 def test_the_line_that_trains_is_named(run: Run, tmp_path: Path) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4))")
 
@@ -527,6 +532,7 @@ for step in range(8):
 """
 
 
+@pytest.mark.slow
 def test_a_loop_without_a_loader_has_its_root_forward_recorded_from_the_fourth_step_on(run: Run, tmp_path: Path) -> None:
     ran = run(WITHOUT_LOADER)
 
@@ -534,6 +540,7 @@ def test_a_loop_without_a_loader_has_its_root_forward_recorded_from_the_fourth_s
     assert ran.trainer.noted("forward_frame")[0]["file"] == str(tmp_path / "train.py")
 
 
+@pytest.mark.slow
 def test_the_ways_to_the_update_and_to_the_forward_are_noted_and_forwards_without_gradients_told_apart(run: Run, tmp_path: Path) -> None:
     main = """
 model, teacher = torch.nn.Linear(8, 1), torch.nn.Linear(8, 1)
@@ -571,6 +578,7 @@ for step in range(8):
     assert set(forwards) <= marks
 
 
+@pytest.mark.slow
 def test_level_2_records_every_root_forward_and_nothing_below_it(run: Run) -> None:
     ran = run(WITHOUT_LOADER, **{ENV_LEVEL: "2"})
 
@@ -668,6 +676,7 @@ def test_nothing_is_recorded_when_told_so(run: Run) -> None:
     assert sorted(path.name for path in ran.folder.iterdir()) == ["control", "launcher.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_forked_child_that_trains_has_a_recording_of_its_own(run: Run) -> None:
     main = """
 train(DataLoader(Numbers(), batch_size=4))
@@ -929,6 +938,7 @@ process.join()
     assert len(ran.trainer.of("UPDATE")) == 6
 
 
+@pytest.mark.slow
 def test_one_worker_notes_what_its_batches_call_and_are_made_of(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=1, num_workers=2))")
 
@@ -968,6 +978,7 @@ for batch in {batches}:
     assert "histogram" in {function["function"] for function in gaps[-1]["functions"]}
 
 
+@pytest.mark.slow
 def test_the_training_process_notes_calls_and_looks_at_no_values(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=2))")
 
@@ -986,6 +997,7 @@ train(DataLoader(Parsed(), batch_size=2, num_workers={workers}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", few([1, 0, 2], every=3))
 def test_lines_are_counted_in_one_batch_of_one_producer(run: Run, workers: int) -> None:
     ran = run(PARSED.format(workers=workers))

@@ -281,6 +281,7 @@ def test_a_reader_that_went_away_does_not_change_the_exit_code(work: Workplace, 
     assert process.returncode == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, *more_slowly(signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)])
 def test_a_signal_to_slowstep_reaches_the_command_once(work: Workplace, number: signal.Signals) -> None:
     work.write("wait.py", COUNTS_SIGNALS)

@@ -168,6 +168,7 @@ def test_in_a_copy_writes_elsewhere_are_refused(place, monkeypatch):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 def test_from_a_copy_relative_paths_lead_where_they_led(place):
     (place.home / "data").write_text("data")
     place.cwd = place.cwd / "inner"
@@ -269,7 +270,7 @@ def test_levers_are_told_where_writes_are_not_held_back(place, kind, told):
     assert told_to_levers(place.open(kind)) == told
 
 
-@pytest.mark.parametrize(("hold_back", "told"), [(True, None), (False, "1")])
+@pytest.mark.parametrize(("hold_back", "told"), few([(True, None), (False, "1")], every=2))
 def test_levers_are_told_of_a_copy_that_does_not_hold_back_all_writes(place, hold_back, told):
     if hold_back and not landlock.version():
         pytest.skip("this kernel has no Landlock")
@@ -425,7 +426,7 @@ def is_gone(pid: str) -> bool:
     return stat is None or stat.ended
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "none"])
+@pytest.mark.parametrize("kind", few([*KINDS, "none"], every=3))
 def test_all_that_a_script_starts_is_gone_at_the_end(place, kind):
     place.write("train.py", UNRULY)
 
@@ -543,6 +544,7 @@ def test_a_killed_slowstep_leaves_no_training_behind(place, kind, ours):
     assert "cleaned up" not in place.said()
 
 
+@pytest.mark.slow
 def test_with_a_killed_guard_the_training_ends(place):
     place.write("train.py", UNRULY)
 

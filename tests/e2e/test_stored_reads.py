@@ -70,6 +70,7 @@ def _looks(ran: Ran) -> list[dict[str, Any]]:
     return notes[-1]["looks"] if notes else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_chunks_that_are_read_for_rows_are_seen_where_batches_are_made(workers: int, run: Callable[..., Ran]) -> None:
     plain, ran = run(f"main('random', {workers}, 1)", recorded=False), run(f"main('random', {workers}, 1)")

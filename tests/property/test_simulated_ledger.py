@@ -126,6 +126,7 @@ def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond
         assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
 
 
+@pytest.mark.slow
 def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
     for seed in range(how_many(20)):
         made = device_program(seed)

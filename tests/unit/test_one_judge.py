@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +16,14 @@ ROOT = Path(slowstep.__path__[0])
 MAKES_A_VERDICT = {"Verdict", "undetermined", "open_by_fault"}
 CHANGES_A_DIAGNOSIS = {"among_ranks", "with_tried", "opened_by"}
 STANDS_BEFORE_ANOTHER = {"after_rank", "after_launcher", "from_its_folder"}
+# The text of a call of one of these by its name, and of what replaces a verdict.
+CALLS = re.compile(rf"\b({'|'.join(MAKES_A_VERDICT | CHANGES_A_DIAGNOSIS | STANDS_BEFORE_ANOTHER)})\(|\bverdict=")
 
 
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
-    """The syntax tree of every module but those of the diagnosis, by its place."""
-    found = parsed(path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] != "diagnosis")
+    """The syntax tree of every module that may call one of them, but those of the diagnosis, by its place."""
+    found = parsed((path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] != "diagnosis"), holding=CALLS)
     return {path.relative_to(ROOT).as_posix(): tree for path, tree in found.items()}
 
 

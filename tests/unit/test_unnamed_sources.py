@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 import slowstep
+from parsed import parsed
 from slowstep.frameworks._known import all_words
 
 ROOT = Path(slowstep.__path__[0])
@@ -100,47 +101,62 @@ def _file(path: Path) -> str:
     return str(path.relative_to(ROOT)).removeprefix("diagnosis/")
 
 
-def _tree(path: Path) -> ast.AST:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _holding(words: Collection[str]) -> re.Pattern[str]:
+    """In whose text one of the words may stand: to look at every syntax tree takes seconds."""
+    return re.compile("|".join(sorted(words)), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("path", _modules(*FOLDERS), ids=lambda path: path.stem)
-def test_neither_rules_nor_their_evidence_nor_the_document_name_a_source_or_a_format_or_a_framework(path):
-    tree = _tree(path)
-    keys = {text for text in _texts(tree) if _is_key(text)}
-
-    assert _of({*SOURCES, *FRAMEWORKS}, {path.stem, *_names(tree)}) == set()
-    assert _of({*SOURCES, *FRAMEWORKS}, keys) == KEYS.get(_file(path), set())
+def _found(words: Collection[str], named: Mapping[Path, Iterable[str]]) -> dict[str, set[str]]:
+    """By file, those of its names or texts that hold one of the words."""
+    return {_file(path): found for path, each in named.items() if (found := _of(words, each))}
 
 
-@pytest.mark.parametrize("path", _modules("diagnosis", "document", "analyses"), ids=_file)
-def test_no_analysis_and_nothing_that_judges_or_tells_speaks_of_a_format(path):
-    tree = _tree(path)
-
-    assert _of(FORMATS, {path.stem, *_names(tree), *_texts(tree)}) == set()
-
-
-@pytest.mark.parametrize("path", _modules("diagnosis", "document"), ids=_file)
-def test_no_sentence_of_a_diagnosis_names_a_framework(path):
-    assert _of(FRAMEWORKS, _texts(_tree(path))) == set()
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """Of all that judges and tells."""
+    return parsed(_modules("diagnosis", "document"))
 
 
-def test_sentences_that_say_where_measurements_come_from_get_fewer():
-    texts = {_file(path): [text for text in _texts(_tree(path)) if not _is_key(text)] for path in _modules(*FOLDERS)}
+@pytest.fixture(scope="module")
+def texts(trees: dict[Path, ast.Module]) -> dict[Path, list[str]]:
+    """Of all that judges and tells, but docstrings."""
+    return {path: [*_texts(tree)] for path, tree in trees.items()}
 
-    assert {file: sum(bool(_of(SOURCES, {text})) for text in each) for file, each in texts.items() if _of(SOURCES, each)} == SENTENCES
+
+def test_neither_rules_nor_their_evidence_nor_the_document_name_a_source_or_a_format_or_a_framework(trees, texts):
+    modules = _modules(*FOLDERS)
+
+    assert _found({*SOURCES, *FRAMEWORKS}, {path: {path.stem, *_names(trees[path])} for path in modules}) == {}
+    assert _found({*SOURCES, *FRAMEWORKS}, {path: filter(_is_key, texts[path]) for path in modules}) == KEYS
 
 
-def test_texts_that_hold_what_one_framework_calls_something_get_fewer():
-    found = Counter(_file(path) for path in _modules("diagnosis", "document") for text in _texts(_tree(path)) if OF_FRAMEWORKS.search(text))
+def test_no_analysis_and_nothing_that_judges_or_tells_speaks_of_a_format():
+    paths = _modules("diagnosis", "document", "analyses")
+    trees = parsed(paths, holding=_holding(FORMATS))
 
-    assert found == CALLED
+    assert len(paths) > 400
+    assert _found(FORMATS, {path: {*_names(tree), *_texts(tree)} for path, tree in trees.items()}) == {}
+    assert _of(FORMATS, (path.stem for path in paths)) == set()
+
+
+def test_no_sentence_of_a_diagnosis_names_a_framework(texts):
+    assert _found(FRAMEWORKS, texts) == {}
+
+
+def test_sentences_that_say_where_measurements_come_from_get_fewer(texts):
+    said = {_file(path): [text for text in texts[path] if not _is_key(text)] for path in _modules(*FOLDERS)}
+
+    assert {file: sum(bool(_of(SOURCES, {text})) for text in each) for file, each in said.items() if _of(SOURCES, each)} == SENTENCES
+
+
+def test_texts_that_hold_what_one_framework_calls_something_get_fewer(texts):
+    assert Counter(_file(path) for path, each in texts.items() for text in each if OF_FRAMEWORKS.search(text)) == CALLED
 
 
 def test_what_is_of_one_source_names_one():
-    for name in OF_ONE_SOURCE:
-        tree = _tree(ROOT / "document" / f"{name}.py")
-        assert _of(SOURCES, {*_names(tree), *_texts(tree)})
+    trees = parsed(ROOT / "document" / f"{name}.py" for name in OF_ONE_SOURCE)
+
+    assert [path.stem for path, tree in trees.items() if not _of(SOURCES, {*_names(tree), *_texts(tree)})] == []
 
 
 def test_a_name_of_a_source_is_seen_wherever_it_stands():

@@ -28,6 +28,6 @@ EVEN_STEPS: Final = Calibration(
     unit="spread of step times, of the median step",
     meaning="of an even training, 1879 steps, while others computed: beyond the bound it is the training",
     machine=TWO_CORES,
-    measured_by="a recording of it",
+    measured_by="a recording of an even training, while others computed",
     date="2026-11-21",
 )

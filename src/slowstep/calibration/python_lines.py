@@ -29,7 +29,7 @@ SMALLEST_MODEL: Final = Calibration(
     meaning="the least that calling a model takes: one linear layer of one value, without gradients, takes 5.3 us; a loop that leaves a "
     "batch out asks for the next one within less than 1 us",
     machine=TWO_CORES,
-    measured_by="that layer, and that loop",
+    measured_by="one linear layer of one value, and a loop that leaves batches out",
     date="2026-11-26",
 )
 VECTORISED_SAMPLE: Final = Calibration(
@@ -38,7 +38,7 @@ VECTORISED_SAMPLE: Final = Calibration(
     unit="ns a sample",
     meaning="what a function that makes samples takes still, once it is no loop: four operations on a tensor of 128 values",
     machine=TWO_CORES,
-    measured_by="those operations",
+    measured_by="four operations on a tensor of 128 values",
     date="2026-11-28",
 )
 # Of work that takes ever longer.
@@ -57,7 +57,7 @@ POWER_OF_PACE: Final = Calibration(
     meaning="by which power of the pace of the training's own work that of Python changes: 0.8 to 1.8 of a list written as JSON, six runs, "
     "each in two paces 1.4 apart",
     machine=TWO_CORES,
-    measured_by="those runs",
+    measured_by="six runs that write a list as JSON, each in two paces",
     date="2026-11-26",
 )
 PASSING_JUMP: Final = Calibration(
@@ -66,6 +66,6 @@ PASSING_JUMP: Final = Calibration(
     meaning="more than one function's work is slowed for seconds while the training's own work beside it is not: up to 1.55 times, of a "
     "list written as JSON, ten runs",
     machine=TWO_CORES,
-    measured_by="those runs",
+    measured_by="ten runs that write a list as JSON, others computing beside them",
     date="2026-11-22",
 )

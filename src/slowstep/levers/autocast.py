@@ -4,14 +4,14 @@ It is around the model and its loss.
 
 What it changes:
     `torch.autocast` is entered before the outermost module's forward (with gradients, on the training thread) and left when backward
-    begins, as a script would do it: weights are cast anew each time, the loss is computed under it, backward and optimizer run outside.
+    begins, as a script would do it: weights are cast again each time, the loss is computed under it, backward and optimizer run outside.
     Outputs of the model are given back in float32, so that what the script does with them goes on working. Nothing scales the loss.
 What it answers:
     What mixed precision would gain: `autocast=bf16` on a processor or an accelerator, `autocast=fp16` on an accelerator. It changes the
     numbers: the loss is compared with and without it before anything is said of them.
 When it has no meaning:
     The script uses autocast or a GradScaler already, the parameters are not float32 or on a device without 16 bits, the model is compiled
-    (it would be compiled anew) or is no `nn.Module`. Without 16-bit instructions of the processor it is slower, and that is measured.
+    (it would be compiled again) or is no `nn.Module`. Without 16-bit instructions of the processor it is slower, and that is measured.
     Of a script that updates by hand the parameters are those of the outermost modules that want gradients.
 How it is undone:
     The context is left at the end of the step, with its cache of cast weights; the functions that were replaced are put back. Parameters,

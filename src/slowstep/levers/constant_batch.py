@@ -6,8 +6,8 @@ What it changes:
     While it is on, the training gets the same real batch at every request. The loader's workers fill their queue and rest. Where the
     training reads several loaders, all of them are replaced, each by a batch of its own.
 What it answers:
-    What the training takes by itself. Beside mock-loader it shows what different data costs: batches of different sizes, and memory that is
-    not in the processor's caches.
+    What the training takes by itself. Next to mock-loader it shows what different data costs: batches of different sizes, and memory that
+    is not in the processor's caches.
 When it has no meaning:
     As mock-loader. Where batches differ in size one batch stands for none of the others: compare with mock-loader.
 How it is undone:

@@ -4,7 +4,7 @@ What it changes:
     While it is on, the training gets copies of 16 real batches in turn, in the place of those of its loader. The loader's workers fill
     their queue and rest. Where the script changes batches in place, each is a fresh copy. Where several loaders are read, as by zip()
     or in turns, all of them are replaced. Of a pipeline of tf.data below Keras' fit the iterator is handed another resource of the same
-    types: nothing is traced anew, and the pipeline fills its buffers and rests.
+    types: nothing is traced again, and the pipeline fills its buffers and rests.
 What it answers:
     How much time goes to waiting for input, and how much faster the training would be with a loader that is never waited for. What the
     receipt of a ready batch takes cannot be saved; it is stated as `floor_ns`, and added for each batch of a step. Starting workers at a

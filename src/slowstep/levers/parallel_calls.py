@@ -3,7 +3,7 @@
 What it changes:
     A second pipeline, like the training's own but for each `map` without num_parallel_calls, which then has tf.data.AUTOTUNE, is started
     with it; while the lever is on the training gets that one's batches. Each rests while the other is asked. The order within it is as
-    ever (deterministic as the pipeline's options say); it begins the data anew where they end. Stages inside of flat_map and interleave
+    ever (deterministic as the pipeline's options say); it begins the data again where they end. Stages inside of flat_map and interleave
     stay as they are.
 What it answers:
     What parallel calls gain on this machine: little where the function is in Python, which runs one call at a time, and where all cores

@@ -1,8 +1,8 @@
-"""Workers that stay from epoch to epoch, not started anew in each.
+"""Workers that stay from epoch to epoch, not started again in each.
 
 What it changes:
     A second loader, like the training's own but with persistent_workers=True, is started with it; while the lever is on the training gets
-    that one's batches, and a change of epoch leaves its workers alive. With the lever off the loader's own are started anew, as ever.
+    that one's batches, and a change of epoch leaves its workers alive. With the lever off the loader's own are started again, as ever.
 What it answers:
     What the starting of workers at each change of epoch costs. Only blocks with changes of epoch in them can show it (`epoch_changes`).
 When it has no meaning:

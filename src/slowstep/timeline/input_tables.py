@@ -119,7 +119,7 @@ INPUT_TABLES: tuple[Table, ...] = (
             column("bytes", pl.Int64, "size of the batch made", nullable=True),
         ),
     ),
-    Table(name="idles", row="One row per stretch in which a worker had nothing to make.", columns=SPAN),
+    Table(name="idles", row="One row per span in which a worker had nothing to make.", columns=SPAN),
     Table(
         name="slow_samples",
         row="One row per sample that took at least eight times as long to make as a sample usually does.",

@@ -1,4 +1,4 @@
-"""The tables of what was read beside the training: of its process tree, of the machine, and of its accelerators."""
+"""The tables of what was read during the training: of its process tree, of the machine, and of its accelerators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Python code at work: stacks, timed calls, counted lines, threads beside the training's, and garbage collections."""
+"""The tables of Python code at work: stacks, timed calls, counted lines, threads other than the training's, and garbage collections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="calls",
-        row="One row per function whose calls were timed, over all timed stretches of its kind.",
+        row="One row per function whose calls were timed, over all timed spans of its kind.",
         columns=(
             PROCESS,
             column("kind", pl.String, "what was timed: fetch, gap or body"),
@@ -52,9 +52,9 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("first_line", pl.Int64, "line where the function begins"),
             column("total_ns", pl.Int64, "time in it and in what it called"),
             column("own_ns", pl.Int64, "time in it and in built-in functions"),
-            column("stretches", pl.Int64, "stretches that were timed"),
+            column("stretches", pl.Int64, "spans that were timed"),
             column("calls", pl.Int64, "how often it was called", nullable=True),
-            column("wall_ns", pl.Int64, "length of all timed stretches", nullable=True),
+            column("wall_ns", pl.Int64, "length of all timed spans", nullable=True),
             column("slowdown", pl.Float64, "how many times as long Python code takes while it is timed", nullable=True),
         ),
     ),
@@ -71,7 +71,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="timed_stretches",
-        row="One row per stretch whose calls were timed, of the first hundred.",
+        row="One row per span whose calls were timed, of the first hundred.",
         columns=(
             PROCESS,
             column("kind", pl.String, "what was timed"),
@@ -92,8 +92,8 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("caller", pl.String, "the function that spent most time in a built-in one", nullable=True),
             column("caller_file", pl.String, "source file of that function", nullable=True),
             column("caller_line", pl.Int64, "first line of that function", nullable=True),
-            column("samples", pl.Int64, "samples made in all timed stretches"),
-            column("wall_ns", pl.Int64, "length of all timed stretches"),
+            column("samples", pl.Int64, "samples made in all timed spans"),
+            column("wall_ns", pl.Int64, "length of all timed spans"),
         ),
     ),
     Table(
@@ -113,7 +113,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             column("count", pl.Int64, "how often it ran before counting ended"),
             column("line_ns", pl.Int64, "time in it and in what it called"),
             column("counting_ns", pl.Int64, "what of line_ns, each time, counting itself has added", nullable=True),
-            column("complete", pl.Boolean, "whether lines were counted to the end of that stretch", nullable=True),
+            column("complete", pl.Boolean, "whether lines were counted to the end of that span", nullable=True),
             column("operations", pl.Int64, "calls, arithmetic, comparisons and indices on it: no fewer than of tensors", nullable=True),
         ),
     ),
@@ -149,7 +149,7 @@ PYTHON_TABLES: tuple[Table, ...] = (
             TIME,
             column("function", pl.String, "function name"),
             column("number", pl.Int64, "of this trace among those of the function that were unlike those before it"),
-            column("argument", pl.String, "the argument that changed, or the part of one; empty where the function was made anew"),
+            column("argument", pl.String, "the argument that changed, or the part of one; empty where the function was made again"),
             column("change", pl.String, "what of it changed: shape, dtype, value, object, structure, or function"),
             column("before", pl.String, "how it is written of the trace before that is most alike"),
             column("after", pl.String, "how it is written of this one"),

@@ -1,4 +1,4 @@
-"""The tables of a training's steps: updates, backward passes and other stretches of its threads, and the graphs that were computed."""
+"""The tables of a training's steps: updates, backward passes and other spans of its threads, and the graphs that were computed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STEP_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="spans",
-        row="One row per other named stretch of a thread: backward, forward, checkpoint, user's span.",
+        row="One row per other named span of a thread: backward, forward, checkpoint, user's span.",
         columns=(
             *SPAN,
             column("kind", pl.String, "backward, forward, save, shutdown or span"),
@@ -55,7 +55,7 @@ STEP_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="totals",
-        row="One row per stretch of steps of which only the number was kept.",
+        row="One row per run of steps of which only the number was kept.",
         columns=(
             *SPAN,
             column("steps", pl.Int64, "steps in it"),

@@ -47,7 +47,7 @@ TRACE_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="host_events",
-        row="One row per stretch of a host thread that the trace names; stretches of one thread nest.",
+        row="One row per span of a host thread that the trace names; spans of one thread nest.",
         columns=(
             column("thread", pl.Int32, "index of the thread"),
             START,
@@ -64,7 +64,7 @@ TRACE_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="device_events",
-        row="One row per stretch of a stream of a device.",
+        row="One row per span of a stream of a device.",
         columns=(
             column("device", pl.Int32, "index of the device"),
             column("stream", pl.Int64, "number of the stream on its device"),
@@ -98,7 +98,7 @@ TRACE_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="handed_work",
-        row="One row per stretch of a host thread in which it does what a thread has handed to its framework's runtime, or hands it over.",
+        row="One row per span of a host thread in which it does what a thread has handed to its framework's runtime, or hands it over.",
         columns=(
             column("thread", pl.Int32, "index of the thread that does it"),
             START,

@@ -126,7 +126,12 @@ class _Double(torch.autograd.Function):
         (lambda x: _Double.apply(x), "_DoubleBackward"),
         (lambda x: x.double(), "ToCopy"),
         (lambda x: nn.LSTM(4, 4)(x)[0], "MkldnnRnnLayer"),
-        (lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=True), "CheckpointFunctionBackward"),
+        pytest.param(
+            lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=True),
+            "CheckpointFunctionBackward",
+            # It imports torch's compiler.
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["the script's", "another type", "fused cells", "checkpoint"],
 )

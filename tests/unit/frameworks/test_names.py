@@ -33,9 +33,9 @@ DIAGNOSIS = {
 }
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _texts(source: str) -> Iterator[str]:
     """The texts of a module, docstrings and comments left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)}
     for node in ast.walk(tree):
@@ -45,7 +45,8 @@ def _texts(path: Path) -> Iterator[str]:
 
 def _found(folder: str, pattern: re.Pattern[str], root: Path = ROOT) -> set[str]:
     paths = sorted((root / folder).rglob("*.py"))
-    return {str(path.relative_to(root)) for path in paths if any(map(pattern.search, _texts(path)))}
+    sources = {path: text for path in paths if pattern.search(text := path.read_text(encoding="utf-8"))}
+    return {str(path.relative_to(root)) for path, text in sources.items() if any(map(pattern.search, _texts(text)))}
 
 
 def test_analyses_that_know_names_of_a_framework_are_these():
@@ -67,7 +68,7 @@ def test_a_name_is_seen_in_a_text_and_not_in_a_docstring(tmp_path):
     (tmp_path / "a/said.py").write_text('"""Of torch/nn."""\n')
 
     assert _found("a", NAMES, tmp_path) == {"a/known.py"}
-    assert len([*filter(FILES.search, _texts(tmp_path / "a/known.py"))]) == 2
+    assert len([*filter(FILES.search, _texts((tmp_path / "a/known.py").read_text()))]) == 2
 
 
 @pytest.mark.parametrize("which", Code)

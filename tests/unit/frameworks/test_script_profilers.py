@@ -72,6 +72,7 @@ class Fleeting(torch.profiler.profile):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
 
+@pytest.mark.slow
 def test_those_that_are_gone_are_forgotten_and_none_is_asked(faults: list[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.profiler.profile, "start", lambda profiler: None)
     scripts = ScriptProfilers(torch, faults.append)

@@ -67,6 +67,7 @@ def test_detection_is_off_in_its_blocks_and_as_the_script_wants_it_in_all_others
     assert said(ran, "effect")[-1]["effect"] == len(steps_of(ran, 2))
 
 
+@pytest.mark.slow
 def test_of_a_script_that_does_not_want_it_there_is_no_effect(server: Server, tmp_path: Path) -> None:
     ran = run_planned(server, tmp_path, SEES + "train(lambda *_: None)\n" + AFTER, "anomaly-off", blocks=(0, 2, 0), steps=2)
 

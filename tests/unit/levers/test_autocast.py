@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from few import few
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
 from slowstep.frameworks.torch.inside.levers import autocast
@@ -121,6 +122,7 @@ print(was_changed, torch.nn.Module.__call__ is own)
 )
 
 
+@pytest.mark.slow
 def test_it_gets_on_in_a_loop_without_a_loader_and_nothing_of_it_stays(server: Server, tmp_path: Path) -> None:
     ran = run_always(server, tmp_path, IN_MEMORY, "autocast=bf16", **{fmt.ENV_STEPS: "20"})
 
@@ -136,14 +138,17 @@ def test_it_gets_on_in_a_loop_without_a_loader_and_nothing_of_it_stays(server: S
 
 @pytest.mark.parametrize(
     ("before", "reason"),
-    [
-        ("torch.set_default_dtype(torch.float64)", "not all parameters are float32 (float64)"),
-        ("Model.forward = torch.autocast('cpu', torch.bfloat16)(Model.forward)", "the script uses torch.autocast itself"),
-        (
-            SCALED,
-            "the script uses a GradScaler itself",
-        ),
-    ],
+    few(
+        [
+            ("torch.set_default_dtype(torch.float64)", "not all parameters are float32 (float64)"),
+            ("Model.forward = torch.autocast('cpu', torch.bfloat16)(Model.forward)", "the script uses torch.autocast itself"),
+            (
+                SCALED,
+                "the script uses a GradScaler itself",
+            ),
+        ],
+        every=3,
+    ),
     ids=["float64", "autocast", "GradScaler"],
 )
 def test_it_is_refused_where_it_has_no_meaning(server: Server, tmp_path: Path, before: str, reason: str) -> None:
@@ -178,7 +183,7 @@ def train_by_hand(model, *teachers):
 TEACHERS = ", torch.nn.Linear(16, 1).double().requires_grad_(False), torch.nn.Flatten()"
 
 
-@pytest.mark.parametrize("teachers", ["", TEACHERS], ids=["alone", "taught"])
+@pytest.mark.parametrize("teachers", few(["", TEACHERS], every=2), ids=["alone", "taught"])
 def test_of_updates_by_hand_the_modules_tell_where_the_parameters_are(server: Server, tmp_path: Path, teachers: str) -> None:
     ran = run_always(server, tmp_path, BY_HAND + f"train_by_hand(Model(){teachers})", "autocast=bf16")
 
@@ -200,10 +205,13 @@ train_by_hand(Plain())
 
 @pytest.mark.parametrize(
     ("call", "reason"),
-    [
-        ("torch.set_default_dtype(torch.float64); train_by_hand(Model())", "not all parameters are float32 (float64)"),
-        (PLAIN, "the script updates by hand, and the modules that it calls show no parameters"),
-    ],
+    few(
+        [
+            ("torch.set_default_dtype(torch.float64); train_by_hand(Model())", "not all parameters are float32 (float64)"),
+            (PLAIN, "the script updates by hand, and the modules that it calls show no parameters"),
+        ],
+        every=2,
+    ),
     ids=["float64", "no parameters"],
 )
 def test_updates_by_hand_of_other_parameters_are_refused(server: Server, tmp_path: Path, call: str, reason: str) -> None:
@@ -218,10 +226,12 @@ def test_a_context_that_is_switched_off_is_no_use_of_autocast(server: Server, tm
     assert len(said(ran, "on")) == 1
 
 
+@pytest.mark.slow
 def test_half_precision_is_refused_on_a_processor(server: Server, tmp_path: Path) -> None:
     assert refused(run_always(server, tmp_path, DTYPES, "autocast=fp16")) == "on a processor only bf16 is worth a try"
 
 
+@pytest.mark.slow
 def test_a_value_that_cannot_be_meant_is_said(server: Server, tmp_path: Path) -> None:
     ran = run_always(server, tmp_path, DTYPES, "autocast=int8")
 
@@ -268,6 +278,7 @@ def leaves(outputs):
     assert set(ran.out.splitlines()[5:]) == {"torch.bfloat16 torch.float32 text torch.int64 Pair"}
 
 
+@pytest.mark.slow
 def test_data_made_on_the_training_thread_and_validation_stay_as_they_are(server: Server, tmp_path: Path) -> None:
     script = (
         TRAINING

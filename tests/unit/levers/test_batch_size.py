@@ -174,6 +174,7 @@ def test_a_size_of_which_the_batches_take_too_long_is_refused_before_one_is_made
     assert samples(came, 2) == {8}
 
 
+@pytest.mark.slow
 def test_a_size_of_which_steps_take_too_long_is_given_up_after_two_of_them(tmp_path: Path) -> None:
     """2 ms a sample: 64 of them take longer than the budget has room for, and 8 do not."""
 

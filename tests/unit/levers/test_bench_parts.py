@@ -178,6 +178,7 @@ def test_what_the_data_set_raises_is_the_reason_and_threads_are_as_before():
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.slow
 def test_a_stream_is_begun_again_and_an_empty_one_ends_it():
     assert len(time_parts(DataLoader(Stream(6), batch_size=4), seconds=0.3, one_thread=True).rows) > 2
     assert time_parts(DataLoader(Stream(0), batch_size=4), seconds=0.02, one_thread=True).reason == "ValueError: the data set gave no batch"

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
+from few import few
 from made_trainings import AS_IS, Walked, plan_of, walk
 from slowstep.frameworks.torch.inside.levers import cold_cache
 from slowstep.levers._input.cold_files import drop_file, is_code
@@ -82,7 +83,7 @@ def walked(folder: Path, lever: str, dataset: Any, **arguments: Any) -> Walked:
     return came
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", few([0, 2], every=2))
 def test_with_a_warm_cache_nothing_comes_from_storage(workers: int, folder: Path, tmp_path: Path) -> None:
     in_storage(folder)
 
@@ -138,6 +139,7 @@ def test_batches_of_workers_that_have_ended_are_not_among_those_whose_bytes_are_
     assert facts["read_bytes"] > 0.8 * FILE_BYTES
 
 
+@pytest.mark.slow
 def test_a_file_that_stays_open_stays_cached(folder: Path, tmp_path: Path) -> None:
     in_storage(folder)
     in_cache(folder)
@@ -150,6 +152,7 @@ def test_a_file_that_stays_open_stays_cached(folder: Path, tmp_path: Path) -> No
     assert came.reason().startswith("its files stay in the page cache")
 
 
+@pytest.mark.slow
 def test_files_that_come_from_storage_already_cannot_be_made_cold(folder: Path, tmp_path: Path) -> None:
     in_storage(folder)
 

@@ -104,6 +104,7 @@ MEANWHILE = """optimizer.step()
             optimizer.load_state_dict(optimizer.state_dict())"""
 
 
+@pytest.mark.slow
 def test_groups_that_the_script_makes_meanwhile_are_left_as_the_script_makes_them(server: Server, tmp_path: Path) -> None:
     ran = run(server, tmp_path, "torch.optim.Adam(model.parameters(), lr=1e-2)", update=MEANWHILE)
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset, Subset
 
+from few import few
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
 from slowstep.frameworks.torch.inside.levers._input import ring
 
@@ -93,7 +94,7 @@ def test_batches_that_the_script_changes_in_place_are_given_out_as_they_were(tmp
     assert walked.effect()[1]["copies"] is True
 
 
-@pytest.mark.parametrize(("lever", "size"), [("mock-loader", 16), ("constant-batch", 1)])
+@pytest.mark.parametrize(("lever", "size"), few([("mock-loader", 16), ("constant-batch", 1)], every=2))
 def test_a_script_that_begins_to_change_batches_is_noticed(lever: str, size: int, tmp_path: Path) -> None:
     spoiled: list[bool] = []
 
@@ -122,6 +123,7 @@ def test_a_script_may_take_a_batch_apart(tmp_path: Path) -> None:
     assert mocked(tmp_path, train).effect()[0] > 0
 
 
+@pytest.mark.slow
 def test_the_ring_holds_no_files_open(tmp_path: Path) -> None:
     open_files: dict[int, int] = {}
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler, get_worker_info
 
+from few import few
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
 from slowstep.frameworks.torch.inside.levers._input import rebuilt
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import again
@@ -88,6 +89,7 @@ def test_the_training_gets_batches_of_so_many_workers_while_the_lever_is_on(own:
     assert (facts["workers"], facts["own_workers"]) == (asked, own)
 
 
+@pytest.mark.slow
 def test_workers_of_a_training_that_had_none_outlive_its_epochs(tmp_path: Path) -> None:
     dataset = Samples(24)
     came = walk(tmp_path / "r", plan_of(["workers=1"], [1], steps=30), lambda script: script.train(DataLoader(dataset, batch_size=4)))
@@ -187,6 +189,7 @@ def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_pa
     assert came.became() == ["ready", "failed"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_it_rests_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch raises the death of any worker that it knows of in the main thread, wherever that is."""
     monkeypatch.setattr(rebuilt, "LONGEST_S", 1.0)
@@ -249,7 +252,9 @@ def test_workers_are_not_started_where_that_would_run_the_script_anew(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("room", "reason"), [("shared_free_bytes", "MiB of shared memory"), ("memory_free_bytes", "workers need")], ids=["shared", "ordinary"]
+    ("room", "reason"),
+    few([("shared_free_bytes", "MiB of shared memory"), ("memory_free_bytes", "workers need")], every=2),
+    ids=["shared", "ordinary"],
 )
 def test_a_second_loader_needs_room(room: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilt, room, lambda: 100)
@@ -262,15 +267,18 @@ def test_a_second_loader_needs_room(room: str, reason: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize(
     ("lever", "workers", "reason"),
-    [
-        ("workers=2", 2, "the loader has 2 workers already"),
-        ("workers=1", 1, "the loader has 1 worker already"),
-        ("prefetch=2", 1, "each worker makes 2 batches ahead already"),
-        ("prefetch=2", 0, "the loader has no workers"),
-        ("persistent-workers", 0, "the loader has no workers"),
-        ("persistent-workers", 1, "no change of epoch was seen, and workers are started at those only"),
-        ("pin-memory", 1, "there is no accelerator that memory could be pinned for"),
-    ],
+    few(
+        [
+            ("workers=2", 2, "the loader has 2 workers already"),
+            ("workers=1", 1, "the loader has 1 worker already"),
+            ("prefetch=2", 1, "each worker makes 2 batches ahead already"),
+            ("prefetch=2", 0, "the loader has no workers"),
+            ("persistent-workers", 0, "the loader has no workers"),
+            ("persistent-workers", 1, "no change of epoch was seen, and workers are started at those only"),
+            ("pin-memory", 1, "there is no accelerator that memory could be pinned for"),
+        ],
+        every=3,
+    ),
 )
 def test_a_lever_without_a_meaning_is_refused(
     lever: str, workers: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -283,7 +291,7 @@ def test_a_lever_without_a_meaning_is_refused(
     assert came.reason() == reason
 
 
-@pytest.mark.parametrize("lever", ["workers", "workers=two", "workers=-1", "prefetch=0"])
+@pytest.mark.parametrize("lever", few(["workers", "workers=two", "workers=-1", "prefetch=0"], every=4))
 def test_a_number_that_cannot_be_meant_is_said(lever: str, tmp_path: Path) -> None:
     came = walked(tmp_path, lever, [0, 1, 0], num_workers=1)
 
@@ -291,6 +299,7 @@ def test_a_number_that_cannot_be_meant_is_said(lever: str, tmp_path: Path) -> No
     assert "takes a whole number of at least" in came.reason()
 
 
+@pytest.mark.slow
 def test_memory_is_pinned_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = loader(num_workers=1)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
@@ -321,6 +330,7 @@ def test_a_sampler_that_can_be_read_once_is_refused(tmp_path: Path) -> None:
     assert came.reason() == "its sampler, a range_iterator, is an iterator and can be read once only"
 
 
+@pytest.mark.slow
 def test_a_lever_can_be_asked_for_once_in_an_arm(tmp_path: Path) -> None:
     came = walk(
         tmp_path / "r", plan_of([("workers=2", "mock-loader")], [0, 1, 0, 1, 0]), lambda script: script.train(loader(num_workers=1))

@@ -69,6 +69,7 @@ def test_a_mocked_input_waits_for_neither(tmp_path: Path, slow_first: bool, work
     assert found.gain() > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow_first", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_both_come_from_rings_while_it_is_on(tmp_path: Path, slow_first: bool) -> None:
     train = Steps(slow_first=slow_first)
@@ -121,6 +122,7 @@ def test_loaders_that_are_built_anew_for_each_epoch_go_on_being_mocked(tmp_path:
     assert walked(tmp_path / "r", "mock-loader", train, blocks=(AS_IS, 1) * 8).gain() > 2
 
 
+@pytest.mark.slow
 def test_the_batch_size_of_one_of_them_is_not_changed(tmp_path: Path) -> None:
     found = walked(tmp_path / "r", "batch-size=8", Steps(slow_first=True, workers=0))
 

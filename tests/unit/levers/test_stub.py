@@ -242,6 +242,7 @@ def test_workers_of_a_new_epoch_obey_as_well(tmp_path: Path, persistent: bool) -
     assert walked.health == {}
 
 
+@pytest.mark.slow
 def test_a_child_that_is_forked_while_it_is_on_has_the_function_itself(tmp_path: Path) -> None:
     code, children = plot.__code__, []
 
@@ -336,6 +337,7 @@ def test_a_function_in_which_steps_end_is_refused(tmp_path: Path, script_functio
     assert "a step of the training ends inside" in refused_by(tmp_path, "next_batch", train)
 
 
+@pytest.mark.slow
 def test_a_function_of_another_thread_is_left_out_although_the_training_goes_on_meanwhile(tmp_path: Path) -> None:
     import threading
 

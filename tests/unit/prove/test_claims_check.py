@@ -42,6 +42,7 @@ for epoch in range(2):
 AS_IT_IS, AUGMENTED = "sample", "sample + torch.rand(4)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lever", "sample", "first_other"),
     # Kept workers leave out a draw of each pass but the first: from then on an order that is drawn is another one.

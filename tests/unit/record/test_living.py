@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from few import few
 from set_aside import all_set_aside
 from slowstep.record import living
 from slowstep.record.living import TooManyObjects, holders_of, is_of_a_class, objects, one_search
@@ -101,7 +102,7 @@ def test_what_leads_to_nothing_is_passed_over(module: types.ModuleType, hold: Ca
 
 
 @pytest.mark.parametrize(
-    "hold", [list, tuple, lambda things: dict(enumerate(things)), lambda things: dict.fromkeys(range(20_000), things[-1])]
+    "hold", few([list, tuple, lambda things: dict(enumerate(things)), lambda things: dict.fromkeys(range(20_000), things[-1])], every=2)
 )
 def test_what_is_in_a_long_container_is_found(module: types.ModuleType, hold: Callable[[list[Any]], Any]) -> None:
     thing = Thing()
@@ -123,7 +124,7 @@ def test_a_search_that_is_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch, 
     search()
 
 
-@pytest.mark.parametrize("most", [living._MOST, 0])
+@pytest.mark.parametrize("most", few([0, living._MOST], every=2))
 def test_one_search_serves_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     searches: list[object] = []
     monkeypatch.setattr(living, "_MOST", most)
@@ -152,7 +153,7 @@ def test_a_search_for_holders_is_given_up_though_all_objects_are_known(monkeypat
         assert objects()
 
 
-@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("is_shared", few([True, False], every=2))
 def test_searches_within_one_share_its_time(monkeypatch: pytest.MonkeyPatch, is_shared: bool) -> None:
     ticks = count()
     monkeypatch.setattr(living, "time", types.SimpleNamespace(monotonic=lambda: next(ticks)))

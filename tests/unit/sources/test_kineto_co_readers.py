@@ -153,6 +153,7 @@ def test_a_co_reader_that_is_lost_costs_only_time(when: str, beside: Beside, mon
     assert same(timeline, beside.read_alone(case("a100_collectives")))
 
 
+@pytest.mark.slow
 def test_a_co_reader_that_hangs_is_waited_for_no_longer_than_it_may_take(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(co_readers, "END_WITHIN_S", 0.1)
     monkeypatch.setattr(co_readers, "_CODE", "import time; time.sleep(100)")

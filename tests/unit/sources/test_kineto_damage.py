@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, raw, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
@@ -53,7 +54,7 @@ def good(count: int, start: int = 0) -> list[str]:
     return dumped(*(event(f"op{i}", 100 + i, 1, args={"External id": i + 1}) for i in range(start, start + count)))
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", few(SMALL, every=4), ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True], ids=["raw", "gz"])
 def test_small_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
     assert read_in_part(path, packed, tmp_path, FEW_CUTS) > FEW_CUTS // 5

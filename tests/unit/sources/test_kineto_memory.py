@@ -17,7 +17,7 @@ from slowstep.sources._kineto.store import Grown
 from slowstep.sources._source import HowRead
 
 
-@pytest.mark.parametrize("path", few(CASES, every=10, is_sweep=True), ids=NAMES)
+@pytest.mark.parametrize("path", few(CASES[::-1], every=10, is_sweep=True), ids=NAMES[::-1])
 def test_spilled_columns_give_equal_tables(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     spilled = []

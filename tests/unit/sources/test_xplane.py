@@ -259,6 +259,7 @@ def test_clocks_that_differ_are_said(read):
     assert health(read(host([("a", 0, 5)]), plane)) == {"clocks-apart": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [pytest.param(KERAS, marks=pytest.mark.slow), MI300])
 @pytest.mark.usefixtures("spilled")
 def test_neither_pieces_nor_spilling_change_the_tables(path, monkeypatch):

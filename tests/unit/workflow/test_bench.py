@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from few import few
 from slowstep.document.validity import faults
 from slowstep.prove.executor import Ending, Progress
 from slowstep.prove.stats.design import make_plan
@@ -363,7 +364,7 @@ def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[s
     assert (report["run"]["next_command"].startswith("slowstep run ")) is not is_known
 
 
-@pytest.mark.parametrize("what", ["data", "compute"])
+@pytest.mark.parametrize("what", few(["data", "compute"], every=4))
 @pytest.mark.parametrize(("updates", "is_known"), [(2, True), (6, False)])
 def test_a_batch_that_is_trained_on_several_times_is_counted_once(
     real_bench: Callable[[str], dict[str, Any]], what: Any, updates: int, is_known: bool
@@ -483,13 +484,16 @@ def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_ben
 
 @pytest.mark.parametrize(
     ("before", "first", "later", "said"),
-    [
-        ((1000, 900), 0.03, 0.0, "90 % of what its workers had read before came from storage"),
-        ((1000, 900), 0.9, 0.9, None),
-        ((1000, 20), 0.0, 0.0, None),
-        ((None, None), 0.0, 0.0, None),
-        ((None, None), 0.8, 0.0, "80 % of its bytes came from storage in its first reading, 0 % in the last"),
-    ],
+    few(
+        [
+            ((1000, 900), 0.03, 0.0, "90 % of what its workers had read before came from storage"),
+            ((1000, 900), 0.9, 0.9, None),
+            ((1000, 20), 0.0, 0.0, None),
+            ((None, None), 0.0, 0.0, None),
+            ((None, None), 0.8, 0.0, "80 % of its bytes came from storage in its first reading, 0 % in the last"),
+        ],
+        every=2,
+    ),
     ids=["cold at the start", "cold all the time", "warm all the time", "not known", "warmed meanwhile"],
 )
 def test_files_that_were_colder_at_another_time_are_told(
@@ -548,7 +552,9 @@ def test_blocks_are_planned_for_what_computes(monkeypatch: pytest.MonkeyPatch, f
     assert [(told["is_asynchronous"], told["shares_cores"]) for told in asked] == [expected]
 
 
-@pytest.mark.parametrize(("loader", "is_said"), [({"stream": True}, True), ({"stream": True, "divides": True}, False), ({}, False)])
+@pytest.mark.parametrize(
+    ("loader", "is_said"), few([({"stream": True}, True), ({"stream": True, "divides": True}, False), ({}, False)], every=2)
+)
 def test_of_a_stream_that_divides_itself_nobody_is_warned(
     real_bench: Callable[[str], dict[str, Any]], loader: dict[str, Any], is_said: bool
 ):

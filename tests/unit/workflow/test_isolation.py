@@ -166,7 +166,7 @@ def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     assert (report["verdict"]["state"] == "healthy") is not has_weight
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("name", few(SECTIONS, every=8))
 def test_a_part_of_the_document_that_fails_leaves_the_others(report_of_measured, monkeypatch, name):
     monkeypatch.setattr(SECTIONS[name], name, failing())
 
@@ -179,7 +179,7 @@ def test_a_part_of_the_document_that_fails_leaves_the_others(report_of_measured,
 DRAWN = ("_draw_header", "draw_ledger", "_draw_verdict", "draw_proofs", "draw_findings", "draw_ranks", "draw_experiments", "_draw_footer")
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", few(DRAWN, every=4))
 def test_a_part_of_the_page_that_fails_leaves_the_others(report_of_measured, monkeypatch, name):
     report = report_of_measured()
     whole = set(render(report, width=100, color=False).splitlines())
@@ -202,7 +202,7 @@ def test_a_verdict_that_fails_is_undetermined(report_of_measured, monkeypatch, n
     assert report["run"]["next_command"].startswith("SLOWSTEP_DEBUG=1 slowstep analyze")
 
 
-@pytest.mark.parametrize("name", ["compare_ranks", "_judge_each", "rank_sections"])
+@pytest.mark.parametrize("name", few(["compare_ranks", "_judge_each", "rank_sections"], every=3))
 @pytest.mark.parametrize("source", ["report_of_measured", "measured_trace_report"])
 def test_ranks_that_cannot_be_compared_are_not_healthy(request, monkeypatch, source, name):
     monkeypatch.setattr(judge_job, name, failing())
@@ -213,6 +213,7 @@ def test_ranks_that_cannot_be_compared_are_not_healthy(request, monkeypatch, sou
     assert report["verdict"]["state"] != "healthy"
 
 
+@pytest.mark.slow
 def test_without_knowing_which_rank_to_show_the_lowest_is_shown(tmp_path, monkeypatch):
     # All wait for rank 1, which would be shown.
     folder = make_job(tmp_path, [5.0, 12.0])

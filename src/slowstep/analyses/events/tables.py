@@ -70,7 +70,7 @@ LEDGER = Table(
 )
 GAPS = Table(
     name="gaps",
-    row="One row per stretch of time in which the device had nothing to do and one cause held.",
+    row="One row per interval in which the device had nothing to do and one cause held.",
     columns=(
         STEP,
         column("gap", pl.Int32, "number of the gap that it is a piece of"),
@@ -245,7 +245,7 @@ PLACEMENT = Table(
 )
 COMPILATIONS = Table(
     name="compilations",
-    row="One row per stretch of a step in which a host thread compiled a function or loaded code that was compiled for the first time.",
+    row="One row per span of a step in which a host thread compiled a function or loaded code that was compiled for the first time.",
     columns=(
         STEP,
         START,

@@ -47,6 +47,7 @@ def test_of_the_captures_of_a_process_the_last_is_judged_and_the_others_are_name
     assert f"{CAPTURES[2]}, and not {CAPTURES[0]}, {CAPTURES[1]}; give another by its path" in said
 
 
+@pytest.mark.slow
 def test_a_capture_of_more_steps_comes_before_a_later_one(tmp_path):
     for at, name in enumerate(CAPTURES):
         capture(tmp_path, name, first=10 * at, begin_us=10 * STEP_US * at, steps=5 if at == 1 else 3)
@@ -54,6 +55,7 @@ def test_a_capture_of_more_steps_comes_before_a_later_one(tmp_path):
     assert analyze([tmp_path])["run"]["name"] == CAPTURES[1]
 
 
+@pytest.mark.slow
 def test_captures_by_any_name_are_told_by_their_steps_and_times(tmp_path):
     for first in (4, 14):
         capture(tmp_path, f"trace_{first}.json", first=first, begin_us=first * STEP_US)

@@ -350,6 +350,7 @@ def test_a_text_that_names_nothing_is_an_error(text: str) -> None:
         find_functions(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["torch.optim.sgd:SGD.step", "torch.autograd:backward"])
 def test_what_the_training_does_not_go_on_without_is_refused(text: str) -> None:
     import torch  # noqa: F401

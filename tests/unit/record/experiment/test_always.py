@@ -49,6 +49,7 @@ train(look, steps=60)
     assert [note["effect"] for note in said(ran, "effect")][:2] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_loop_without_a_loader_has_it_from_its_second_update_on(server: Server, tmp_path: Path) -> None:
     body = TRAINING.replace(
         "for inputs, targets in loader:", "for _ in range(steps):\n        inputs, targets = torch.randn(4, 16), torch.zeros(4, 1)"
@@ -84,6 +85,7 @@ def test_a_plan_is_walked_beside_it(server: Server, tmp_path: Path) -> None:
     assert len(steps_of(ran, 0)) == 23
 
 
+@pytest.mark.slow
 def test_when_the_recording_ends_before_the_training_it_is_undone(server: Server, tmp_path: Path) -> None:
     ran = run_always(server, tmp_path, THREADS, "threads=2", **{fmt.ENV_STEPS: "8"})
 

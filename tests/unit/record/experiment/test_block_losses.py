@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from levered import TRAINING, run_planned, said, steps_of
 from recorded import Server
 from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
@@ -107,6 +108,7 @@ def test_a_lever_after_which_no_loss_is_finite_ends_the_plan_and_what_was_before
     assert [record.flags for record in steps_of(ran, 1) if record.a == 4] == [64]
 
 
+@pytest.mark.slow
 def test_a_lever_whose_losses_reach_no_update_is_ended_alone(server: Server, tmp_path: Path) -> None:
     skipped = PLANNED.replace("        optimizer.step()", "        if not loss.isfinite(): optimizer.zero_grad()\n        optimizer.step()")
     ran = run_planned(
@@ -118,7 +120,7 @@ def test_a_lever_whose_losses_reach_no_update_is_ended_alone(server: Server, tmp
     assert {record.a for record in steps_of(ran, 0)} >= {2, 5, 8, 11, 14}
 
 
-@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("steps", few([1, 3], every=2))
 def test_a_loss_that_is_no_number_by_itself_is_no_levers_fault(server: Server, tmp_path: Path, steps: int) -> None:
     own = PLANNED.replace("def scored(loss):\n    return loss", "def scored(loss):\n    return loss * float('nan')")
     ran = run_planned(
@@ -130,6 +132,7 @@ def test_a_loss_that_is_no_number_by_itself_is_no_levers_fault(server: Server, t
     assert "loss-not-finite" in {note["name"] for note in ran.trainer.noted("health")}
 
 
+@pytest.mark.slow
 def test_a_loss_that_was_no_number_before_the_plan_is_said(server: Server, tmp_path: Path) -> None:
     """The script posts the plan itself: its loss was looked at by then."""
     later = (
@@ -153,6 +156,7 @@ train(look, steps=60)
     assert "loss-not-finite" in {note["name"] for note in ran.trainer.noted("health")}
 
 
+@pytest.mark.slow
 def test_that_the_own_loss_was_not_finite_is_said_where_no_plan_came(server: Server, tmp_path: Path) -> None:
     for name in ("whole", "own"):
         (tmp_path / name).mkdir()

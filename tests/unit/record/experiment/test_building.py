@@ -97,6 +97,7 @@ def test_the_loader_of_the_training_is_built_with_the_lever_and_no_other_is(serv
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_another_batch_size_is_one_from_the_first_batch_on(server: Server, place: str, tmp_path: Path) -> None:
     ran = built(server, tmp_path, "batch-size=8", place)
 
@@ -128,6 +129,7 @@ def test_a_value_that_cannot_be_meant_fails_and_the_script_goes_on(server: Serve
     assert (ran.code, len(said(ran, "failed"))) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_lever_without_meaning_here_has_no_run_of_its_own(server: Server, tmp_path: Path) -> None:
     plain = SCRIPT.replace("sampler=Once(length)", "sampler=range(length)")
     ran = run_planned(server, tmp_path, plain, "prefetch=4", "workers=0", blocks=(2, 3), steps=5)

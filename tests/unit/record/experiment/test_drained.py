@@ -109,7 +109,7 @@ class Trained:
 
 
 def test_what_the_device_waits_for_is_gained_though_calls_return_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = Trained(monkeypatch, 5 * DEVICE_S, lambda wait: wait)
+    trained = Trained(monkeypatch, 3 * DEVICE_S, lambda wait: wait)
 
     assert [len(trained.ns[arm]) for arm in (0, 1)] == [3 * STEPS, 3 * STEPS]
     # By the host's clock a step without it takes next to nothing.

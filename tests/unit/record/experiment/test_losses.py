@@ -85,6 +85,7 @@ for number, (inputs, targets) in enumerate(loader):
     assert losses(ran) == pytest.approx(printed(ran), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_of_two_losses_only_the_scaled_one_is_divided(server: Server, tmp_path: Path) -> None:
     main = """
 model, optimizer, loader, loss = parts()
@@ -136,6 +137,7 @@ for number, (inputs, targets) in enumerate(loader):
     assert found[::2] == printed(ran)
 
 
+@pytest.mark.slow
 def test_the_second_optimizer_of_a_step_ends_no_step(server: Server, tmp_path: Path) -> None:
     main = """
 model, optimizer, loader, loss = parts()
@@ -176,6 +178,7 @@ for inputs, targets in loader:
     assert min(one) >= 0
 
 
+@pytest.mark.slow
 def test_nothing_is_hooked_and_no_loss_is_read_where_it_was_not_asked_for(server: Server, tmp_path: Path) -> None:
     main = """
 read = []
@@ -196,6 +199,7 @@ print(len(read), torch.autograd.backward.__code__.co_filename, torch.amp.GradSca
     assert (count, Path(backward).name, Path(scale).name) == ("25", "losses.py", "_scaling.py")
 
 
+@pytest.mark.slow
 def test_where_no_backward_begins_at_a_loss_that_is_said_once(server: Server, tmp_path: Path) -> None:
     main = """
 model, optimizer, loader, loss = parts()

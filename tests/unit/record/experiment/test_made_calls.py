@@ -96,7 +96,9 @@ LISTED = "optimizer, other = [torch.optim.SGD(model.parameters(), lr=1e-6) for _
 
 
 @pytest.mark.parametrize(
-    ("made", "others"), [(None, 0), (TWO, None), (LISTED, 1)], ids=["one call", "two calls, both of the training", "one call for two"]
+    ("made", "others"),
+    few([(None, 0), (TWO, None), (LISTED, 1)], every=3),
+    ids=["one call", "two calls, both of the training", "one call for two"],
 )
 def test_the_call_that_makes_the_optimizer_is_known_where_it_is_one(
     server: Server, tmp_path: Path, made: str | None, others: int | None
@@ -128,7 +130,7 @@ def made_of(data):
 
 
 @pytest.mark.parametrize(
-    ("call", "is_found"), [("copied(mine)", True), ("made_of(mine.dataset)", False)], ids=["of a loader", "of its data set"]
+    ("call", "is_found"), few([("copied(mine)", True), ("made_of(mine.dataset)", False)], every=2), ids=["of a loader", "of its data set"]
 )
 def test_a_loader_that_a_library_makes_of_another_is_made_by_that_ones_call(
     server: Server, tmp_path: Path, call: str, is_found: bool

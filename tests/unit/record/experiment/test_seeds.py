@@ -111,6 +111,7 @@ print(random.seed.__name__, torch.manual_seed.__doc__[:20], numpy.random.seed.__
 """
 
 
+@pytest.mark.slow
 def test_what_the_functions_return_and_raise_stays_as_it_is(server: Server, tmp_path: Path) -> None:
     plain = shifted(server, tmp_path, VISIBLE, None)
 
@@ -207,6 +208,7 @@ def test_without_a_stream_of_their_own_the_data_of_the_second_epoch_do_depend_on
     assert less != more
 
 
+@pytest.mark.slow
 def test_a_script_that_seeds_its_generators_each_epoch_gets_the_order_of_that_seed(server: Server, tmp_path: Path) -> None:
     text = ORDER.format(loader="shuffle=True", draw="").replace("range(2):", "range(2):\n        torch.manual_seed(9)")
     lines = [line.partition("]")[0] for line in shifted(server, tmp_path, text, 0).out.splitlines()]

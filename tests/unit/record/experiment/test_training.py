@@ -195,6 +195,7 @@ def test_loaders_that_were_held_are_followed_from_epoch_to_epoch(training: Train
     assert not training.is_lost
 
 
+@pytest.mark.slow
 def test_a_data_set_that_the_script_lets_go_is_not_kept(training: Training) -> None:
     class Data(list[int]):
         """Unlike a list, of this there are weak references."""

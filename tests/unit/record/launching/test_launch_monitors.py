@@ -38,6 +38,7 @@ def test_all_monitors_are_found() -> None:
     assert all(isinstance(monitor, Monitor) for monitor in found.values())
 
 
+@pytest.mark.slow
 @needs_proc
 def test_the_time_of_a_child_that_has_ended_is_kept() -> None:
     shell = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'; echo burnt; read _"

@@ -89,6 +89,7 @@ def test_a_call_that_asks_for_a_collection_is_named_by_its_line(recorder, undo, 
     assert (collection.extra, texts[collection.c]) == (1, f"{__file__}:{line}")
 
 
+@pytest.mark.slow
 def test_a_collection_that_python_begins_is_not_taken_for_one_that_was_asked_for(recorder, undo, kept):
     gc.set_threshold(1000, 1, 1)
     gc.enable()

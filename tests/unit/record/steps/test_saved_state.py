@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from recorded import make_folder
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.recorder import Recorder
@@ -76,7 +77,7 @@ def test_parameters_copies_of_them_and_what_is_kept_for_them_are_the_state(
     assert recorder.shared(SavedState).is_most_of(given(model))
 
 
-@pytest.mark.parametrize("given", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("given", few(OTHERS.values(), every=4), ids=OTHERS)
 def test_what_a_training_writes_besides_is_not(given: Callable[[Any], Any], recorder: Recorder, model: Any) -> None:
     assert not recorder.shared(SavedState).is_most_of(given(model))
 
@@ -176,6 +177,7 @@ def test_a_built_in_function_binds_to_nothing_and_is_pickled_by_its_name(recorde
     assert pickle.loads(pickle.dumps(kept)) is pickle.dumps
 
 
+@pytest.mark.slow
 def test_a_look_at_long_lists_ends_soon(recorder: Recorder, model: Any) -> None:
     met = 0
 

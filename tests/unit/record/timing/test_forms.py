@@ -60,6 +60,7 @@ def test_all_arrays_of_many_samples_are_known() -> None:
     assert bytes_in([{name: np.zeros(2) for name in "abcdefgh"}] * 64) == 64 * 8 * 16
 
 
+@pytest.mark.slow
 def test_a_class_is_not_kept_alive() -> None:
     class Local:
         __slots__ = ("nbytes", "shape")

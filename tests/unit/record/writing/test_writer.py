@@ -227,6 +227,7 @@ def test_a_request_without_backward_and_update_is_not_lost(tmp_path: Path, fault
     assert [(record.kind, record.t0) for record in read_records(tmp_path / "x.rec")] == [("WAIT", 100), ("WAIT", 200), ("UPDATE", 260)]
 
 
+@pytest.mark.slow
 def test_steps_that_several_threads_write_are_each_written_once(tmp_path: Path, faults: Faults) -> None:
     writer = mapped(tmp_path / "x.rec", faults)
     me = writer.local.me

@@ -12,6 +12,7 @@ from slowstep.workflow.diagnose_recordings import diagnose_recording
 from slowstep.workflow.sessions.diagnose_isolated import diagnose_in_subprocess
 
 
+@pytest.mark.slow
 def test_the_report_is_the_same_and_is_kept(tmp_path):
     folder = make_recording(tmp_path, Training(after_ms=5))
 

@@ -1,4 +1,4 @@
-"""A file that grows with the run is written anew each time.
+"""A file that grows with the run is written as a whole each time.
 
 What it sees:
     A function after the update takes longer and longer (a line through its time per step rises with 99.9 % certainty, in both halves of the

@@ -16,12 +16,12 @@ Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
     Of a hook: it does nothing (a fifth of its time is left at worst). B is what the loader's workers need per step. Of input: workers make
-    it, as serial-loader predicts that, beside what they do already; unknown where they would find no cores. Of anything else
-    it is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show
+    it, as serial-loader predicts that, besides what they do already; unknown where they would find no cores. Of anything else
+    it is not: whether it can be done while the model trains, and as fast there, is not known, nor how often what a few traced steps show
     comes. Nor of what runs between backward and update, which gains at most all that it takes: clipping, norms, noise and averages over 20
     to 200 tensors of 64 to 16,000 elements took 0.12 to 2.4 times as long once written for all tensors at once (torch 2.13, one thread).
 When it is wrong:
-    Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
+    Whether the training needs it in every step only its author knows. Functions that are called inside of others are known by their own
     time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and not looked at here,
     nor is one with several optimizers.
 What to try:

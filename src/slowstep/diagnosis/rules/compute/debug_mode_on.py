@@ -7,7 +7,7 @@ What it sees:
 Why it costs:
     Anomaly detection keeps a stack for each operation and checks every gradient for NaN; profilers write each operation down; a trace
     function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice. Without those kernels
-    convolutions are laid out anew and multiplied as matrices.
+    convolutions are laid out differently and multiplied as matrices.
 How the gain is predicted:
     Of anomaly detection, where stacks show it: r is 1.85 times the share of them that stand in writing down stacks (1.3 to 2.7), and what
     checking gradients was measured to take, 6.5 us for each operation of backward (3 to 15) and 0.7 ns for each of their elements (0.3 to

@@ -20,7 +20,7 @@ When it is wrong:
     SGD and Adagrad without momentum and decay they do not. Clipping of gradients goes over the tables too, which is not counted, and does
     not take sparse ones. Where few ids are drawn again and again the touched rows are fewer, and more is gained. A table that the loss also
     uses as a whole (weights that an output layer shares, a penalty on all of it) has a dense gradient by itself and is not blamed. On an
-    accelerator, and of tables in compiled code, nothing is told. Where updates are made inside calls that show none of it (a step that is
+    accelerator, and of tables in compiled code, nothing is known. Where updates are made inside calls that show none of it (a step that is
     compiled as a whole), it is not judged if a parameter is as tall as a table, and else there is none: that leaves no verdict open.
 What to try:
     sparse gradients, with an optimizer for the tables that knows them; smaller tables, by hashing ids or leaving out rare ones.

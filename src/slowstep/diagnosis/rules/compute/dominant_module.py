@@ -5,9 +5,9 @@ What it sees:
     code), others under other lines, and that line holds at least a quarter of the time, on a processor with its backward. Where there
     most of these stand in one call of that line, which is in no loop, made once for each backward and of a single operation (a recurrent
     layer is several), and that holds half of the time as far as is expected, and surely a tenth, it claims that time. Anything else is
-    advice: a line may call a whole model. What that operation multiplies is told by the graphs of a few backward passes, beside what all
-    other operations of the model multiply in their time. Where no line holds half, a function of the user's own may, by operations that it
-    calls itself: that is a finding where less than a third of them multiplies, and it surely holds a tenth of the time, likely half.
+    advice: a line may call a whole model. What that operation multiplies is known from the graphs of a few backward passes, next to what
+    all other operations of the model multiply in their time. Where no line holds half, a function of the user's own may, by operations that
+    it calls itself: that is a finding where less than a third of them multiplies, and it surely holds a tenth of the time, likely half.
 Why it costs:
     It need not: some layer must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
@@ -20,7 +20,7 @@ When it is wrong:
     On the processor the backward of a line runs in another thread without a stack of Python. Stacks are taken where the GIL is given away,
     which long operations do and short ones hardly. A function of the user's own for backward may take longer than layers do. Whether the
     operation's own arithmetic is as fast as it could be is not known, only whether it is as fast as the rest's, nor whether the model needs
-    it. What goes over elements one by one takes time and is no arithmetic here. Older recordings do not tell the calls of a line apart.
+    it. What goes over elements one by one takes time and is no arithmetic here. Older recordings do not distinguish the calls of a line.
 What to try:
     A cheaper layer, a smaller input to it, channels_last for convolutions, torch.compile, or bfloat16 for that part.
 """

@@ -1,7 +1,7 @@
 """One operation holds a large part of the step.
 
 What it sees:
-    Of the operators, told apart by name, shapes and function, the one with most time of its own on the device (in a trace without a
+    Of the operators, distinguished by name, shapes and function, the one with most time of its own on the device (in a trace without a
     device: on the host) holds at least a quarter of the window. In a trace without operators the kernels stand for them.
 Why it costs:
     It need not: some operation must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.

@@ -10,8 +10,8 @@ Why it costs:
 How the gain is predicted:
     r is compute times (1 - 1/ratio). How many times as long float64 takes was measured by benchmarks/double_precision.py, one core of each
     of two processors, 16 samples: convolutions 2.6 to 3.0 and 4.2 to 4.5, other layers 1.3 to 2.4; with one sample 0.8 to 2.0. Which of
-    them it is is told by the share of the forward's stacks that stand in convolutions. B is what the loader's workers need per step. From a
-    trace: the steps are replayed with the float64 kernels in float32.
+    them it is is known from the share of the forward's stacks that stand in convolutions. B is what the loader's workers need per step.
+    From a trace: the steps are replayed with the float64 kernels in float32.
 When it is wrong:
     Small tensors cost what their dispatch costs, whatever they hold: then the gain is little. Some computations (long sums, matrix
     inverses, physics) need float64.

@@ -2,8 +2,8 @@
 
 What it sees:
     Collections of a tenth of a millisecond and more on the training thread hold at least 3 % of the window, wherever they occur: in the
-    model's own code, in callbacks, in the making of a batch. Those that the script asks for (gc.collect()) are told from those that Python
-    begins by itself, and their line is named.
+    model's own code, in callbacks, in the making of a batch. Those that the script asks for (gc.collect()) are distinguished from those
+    that Python begins by itself, and their line is named.
 Why it costs:
     To find what nothing can reach, the collector walks through every list, dict and object of the generations that it collects, and through
     what they hold: a list of 80,000 numbers is 80,000 visits, each time. The more a script keeps, the longer each collection takes.

@@ -8,19 +8,19 @@ Why it costs:
     Layers compute on places that hold nothing just as on all others; attention does so for each pair of them.
 How the gain is predicted:
     Of forward and backward, the part that grows with the length, by the shapes in a few of their graphs and what operations, elements and
-    products cost (benchmarks/padded_lengths.py: half a length was told to save, of nine models, what it saved within 0.16 of all), times
-    the places that are left out where each batch is no longer than its longest sequence. Where it is no longer already, where sequences
-    of like length share a batch: as sorting all that were seen leaves; at worst as sorting eight batches, at best no padding at all. B is
-    what the loader's workers need per step. Those costs are a processor's: on an accelerator the interval begins at no gain.
+    products cost (benchmarks/padded_lengths.py: half a length was predicted to save, of nine models, what it saved within 0.16 of all),
+    times the places that are left out where each batch is no longer than its longest sequence. Where it is no longer already, where
+    sequences of like length share a batch: as sorting all that were seen leaves; at worst as sorting eight batches, at best no padding at
+    all. B is what the loader's workers need per step. Those costs are a processor's: on an accelerator the interval begins at no gain.
 When it is wrong:
-    A model that leaves padding out itself (packed sequences, nested tensors) is not told by its shapes in every case. Batches that a
+    A model that leaves padding out itself (packed sequences, nested tensors) is not known by its shapes in every case. Batches that a
     script makes without torch's loader are not looked at, nor are fewer than four sequences, sequences of vectors or of zeros and ones,
     or what is in objects of a script's own classes. A mask of other values than zeros and ones is none. Without one nothing is said where
     the value that fills also stands inside a sequence, where another array of the same places is full, or where most sequences rise or
     fall to it. What ends in a state that lasts (a customer who has left) looks like padding. Where widths, heads or pixels are as many as
     places the work on them is not counted; of compiled models nobody tells the shapes. Models with weights for each place take no shorter
     sequences, and nothing is found in them; others may do so by a table of places that is added whole, and then need a change. Shapes
-    that change from batch to batch are compiled or planned for anew by some backends. Attention that gives no scores
+    that change from batch to batch are compiled or planned for again by some backends. Attention that gives no scores
     (scaled_dot_product_attention) counts with the length, not with its square: long padding then costs more than is said.
 What to try:
     Padding in the function that collates, up to the longest sequence of the batch; then sequences of like length in one batch.

@@ -24,8 +24,8 @@ When it is wrong:
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
     only compiled. In steps of compiled code none are timed: then stacks in the script's own code say how much may be unseen, but not with
     an accelerator, for which such a line may only wait. Of a loop without a DataLoader, what runs above its forward is input and not
-    looked at here. What the line of a comprehension in the training loop itself does beside it is taken to be all that no timed call holds,
-    in proportion to the loop's lines that were seen; at worst it is nothing. Steps with several optimizers' updates are timed
+    looked at here. What the line of a comprehension in the training loop itself does next to it is taken to be all that no timed call
+    holds, in proportion to the loop's lines that were seen; at worst it is nothing. Steps with several optimizers' updates are timed
     where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.

@@ -13,13 +13,13 @@ Why it costs:
 How the gain is predicted:
     The steps of a trace are replayed without it. Of a recording r is what compiling takes in that half of the window in which it takes
     less, at best in the other; B is what the loader's workers need per step. Of calls that make whole updates and return when these are
-    made, r has what the first call of a new graph takes beside tracing it: 0.9 times what tracing took, as it was measured (nothing at
+    made, r has what the first call of a new graph takes besides tracing it: 0.9 times what tracing took, as it was measured (nothing at
     worst, 1.5 times at best), but no more than they take beyond calls that trace nothing, or beyond what their operations take anyway.
 When it is wrong:
     The first steps of a training must compile: a trace taken there shows what later steps do not have. Compiling in one step of few says
     little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out. A
-    recording in which shapes are met for the first time throughout says nothing of a longer training that has met them all. Beside a device
-    that works by itself compiling may cost nothing: it counts where the device was seen to idle meanwhile, or was not asked.
+    recording in which shapes are met for the first time throughout says nothing of a longer training that has met them all. Next to a
+    device that works by itself compiling may cost nothing: it counts where the device was seen to idle meanwhile, or was not asked.
 What to try:
     What changed from trace to trace says it, where that is known: the same shapes in every step, or shapes that are declared to change; an
     array in the place of a Python value; a function that is compiled once. And a trace with a longer warm-up.

@@ -5,9 +5,9 @@ What it sees:
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
     optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
     backward. Where the graphs of backward passes were looked at, the lower bound also has what their elements and products take no part of,
-    and as little beside it for forward as was ever measured (an eighth); not where a loop over the samples may have made them, nor where an
-    operation's work is not known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call and
-    the operations of the graph take at least and at most, which its trace has told the number of. In a profiler's trace: the device waits
+    and as little next to it for forward as was ever measured (an eighth); not where a loop over the samples may have made them, nor where
+    an operation's work is not known by its shapes. Where a call of a traced graph makes all of an update, the bounds are what such a call
+    and the operations of the graph take at least and at most, whose number its trace has. In a profiler's trace: the device waits
     for launches for at least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
@@ -23,7 +23,7 @@ When it is wrong:
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
     sample are other code, and faster, than those of two (in the case study 0.54 of the step instead of 0.65, by last batches of one and of
     two samples where the usual ones hold three). A larger batch needs more memory, and may need another learning rate: it changes the
-    numerics. A hook on a tensor that computes with it, numbers that became nearly zero (denormal), or a processor twice as slow beside its
+    numerics. A hook on a tensor that computes with it, numbers that became nearly zero (denormal), or a processor twice as slow next to its
     memory make backward take longer for an element than it is said to take at most. Launches are slower under a profiler than without.
     Of a traced graph an operation that is neither on samples nor on variables, and long all the same (a product of large constants of
     the script's), is taken for as short as the others.

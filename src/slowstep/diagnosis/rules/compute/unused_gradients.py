@@ -17,8 +17,8 @@ How the gain is predicted:
 When it is wrong:
     Who reads gradients only, writes to nothing and clears nothing (a log of their norms, hooks on values inside the network) is not seen,
     and has none afterwards. Where gradients are cleared with all of a model's, clipped with others, or the parameters change (averages of
-    others, updates by hand), it is not told whether they are of use, and nothing is claimed. On an accelerator no clock of the host's tells
-    how long operations are: then it is advice. Of compiled code, of several ranks, and of passes that make gradients for no optimizer
+    others, updates by hand), it is not known whether they are of use, and nothing is claimed. On an accelerator no clock of the host's
+    tells how long operations are: then it is advice. Of compiled code, of several ranks, and of passes that make gradients for no optimizer
     nothing is said.
 What to try:
     Ask the network without a graph, where nothing that is trained lies below it; else freeze its parameters, which pass gradients on.

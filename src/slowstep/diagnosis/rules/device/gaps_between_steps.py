@@ -2,7 +2,7 @@
 
 What it sees:
     Gaps of the device that span the boundary of two steps, less what of them is a wait for input or follows a synchronizing call (those are
-    findings of their own): host work that the trace names (callbacks, metrics, writes, ranges and functions of the script apart from the
+    findings of their own): host work that the trace names (callbacks, metrics, writes, ranges and functions of the script other than the
     model) or does not name. At least 5 % of the window.
     XProf draws lines at 3 and 15 % for time of this kind; a profiler makes host time up to 1.7 times as long, so 5 % in a
     trace is what 3 % is without one.

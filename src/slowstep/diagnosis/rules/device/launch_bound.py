@@ -9,7 +9,7 @@ Why it costs:
     it begins. Kernels that take less than that leave the device idle in between.
 How the gain is predicted:
     The steps are replayed with all kernels of a step launched at once, as a CUDA graph does, and without what recording takes of the
-    host's time (of PyTorch's profiler; its cost is known within a factor of two). Where most of the gaps are stretches of
+    host's time (of PyTorch's profiler; its cost is known within a factor of two). Where most of the gaps are spans of
     1 ms and more, the host does work of its own there that no graph takes away: then the gain is unknown.
 When it is wrong:
     Launches are slower under a profiler, with stacks and shapes most of all: the share is with it. A graph needs the same

@@ -1,4 +1,4 @@
-"""The same thing is copied to the device anew in every step.
+"""The same thing is copied to the device again in every step.
 
 What it sees:
     Copies to the device at one place, of the same size in every step and none of the batch's own, whose exposed time, with the time for

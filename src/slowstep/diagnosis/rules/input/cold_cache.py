@@ -12,7 +12,7 @@ Why it costs:
 How the gain is predicted:
     Not at all: later passes are the gain. This is advice on how to read the other figures, which hold both kinds of pass.
 When it is wrong:
-    A dataset that is larger than memory is evicted again, and later passes read it anew: then it is storage-wait's matter. Work that is
+    A dataset that is larger than memory is evicted again, and later passes read it again: then it is storage-wait's matter. Work that is
     done only once (a cache that the dataset itself fills) makes a first pass slow as well.
 What to try:
     Read the files once before training (cat, vmtouch), in another process, while the model is being built; record a longer run.

@@ -18,7 +18,7 @@ How the gain is predicted:
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
-    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs. Where an
+    Make the iterator once before the loop, and again only at StopIteration: for batch in loader, or itertools.chain over epochs. Where an
     epoch has no more batches, or Lightning's trainer ends it, make epochs longer, and let the loader and its workers outlive them.
 """
 

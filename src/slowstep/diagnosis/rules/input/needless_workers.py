@@ -11,7 +11,7 @@ Why it costs:
 How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
     needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worst, an eighth
-    at best). Where workers are forked anew in every step, its own work takes half as long without (as long at worst, a 3.5th
+    at best). Where workers are forked again in every step, its own work takes half as long without (as long at worst, a 3.5th
     of it at best). What workers and training wait for a core because of each other goes with the workers (at worst half of the
     training's, and none of theirs). The training's own work is taken to be 0.2 ms shorter (not at all at worst, 0.4 ms
     at best), since it meets no memory that was just mapped, and an eighth longer (a quarter at worst, not at all

@@ -1,4 +1,4 @@
-"""The input pipeline is started anew in every short epoch.
+"""The input pipeline is started again in every short epoch.
 
 What it sees:
     In at least three steps of the window a framework without loaders began a pass over its input (a tf.data iterator, in Keras' fit), and

@@ -1,4 +1,4 @@
-"""What the loader reads is built anew between epochs.
+"""What the loader reads is built again between epochs.
 
 The training thread builds it: a sampler, an index, samples, or the loader.
 

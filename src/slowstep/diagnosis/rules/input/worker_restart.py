@@ -1,4 +1,4 @@
-"""The loader's workers are started anew in every epoch.
+"""The loader's workers are started again in every epoch.
 
 What it sees:
     At least three iterators in the window were made with new worker processes (the loader keeps none), and starting them, ending them and

@@ -15,7 +15,7 @@ When it is wrong:
     Bound threads that compute on cores of their own are counted together, so binding as such is not blamed.
 What to try:
     As many threads as cores, as the framework takes it that computes: OMP_NUM_THREADS=N says nothing to pools of its own. Threads of the
-    input pipeline, or for launching, apart from the others. os.sched_setaffinity(0, ...) after the import that binds.
+    input pipeline, or for launching, separate from the others. os.sched_setaffinity(0, ...) after the import that binds.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ When it is wrong:
     is not blamed. That an optimizer which alone grows on a processor meets denormal numbers is a guess: they are not counted.
 What to try:
     torch.set_flush_denormal(True) where it is the optimizer. Keep running sums instead of all values, detach() what is kept, append to
-    files instead of writing them anew.
+    files instead of writing them as a whole.
 """
 
 from __future__ import annotations

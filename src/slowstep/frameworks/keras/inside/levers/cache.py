@@ -1,4 +1,4 @@
-"""What a pipeline of tf.data makes anew in each epoch, stored.
+"""What a pipeline of tf.data makes again in each epoch, stored.
 
 It is for `cache()` behind the last stage that gives the same in each epoch.
 
@@ -6,7 +6,7 @@ What it changes:
     A second pipeline, like the training's own but for a `cache()` in memory behind the last stage that gives the same in the same order in
     each epoch, is started with it; while the lever is on the training gets that one's batches. What comes behind that stage (a shuffle,
     random changes, batches) is done as ever, and the numbers are those that the training's own would make. Before the first block all
-    that is stored is read through once, half a second between two steps: no block fills it. It begins the data anew where they end.
+    that is stored is read through once, half a second between two steps: no block fills it. It begins the data again where they end.
 What it answers:
     What the training gains if that part of each sample is made once: all of it from the second epoch on, and nothing in the first. Where
     what costs time comes behind the stage, little. The memory that it takes is not free for anything else.

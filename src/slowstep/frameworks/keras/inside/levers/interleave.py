@@ -7,7 +7,7 @@ What it changes:
     without num_parallel_calls, which then is an `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`, is started with it; while the
     lever is on the training gets that one's batches. An `interleave` keeps its order; of a `flat_map` one element comes of each input in
     turn, of as many inputs as TensorFlow chooses by the number of cores: the same elements in another order, so batches hold others. On
-    two cores it chooses one, and only begins the next inputs ahead. It begins the data anew where they end.
+    two cores it chooses one, and only begins the next inputs ahead. It begins the data again where they end.
 What it answers:
     What is gained where files are read one after the other and the training waits for that: much where each read waits (a disk, a
     server), little where one thread reads as fast as the storage gives, or where what is done with a sample takes the time.
