@@ -1,20 +1,25 @@
-"""One training, seen three ways: sources that see all of it give its own account to the nanosecond, and the bounds of others contain it."""
+"""One training, written out as a recording, as a trace and as probes: sources that see all of it give its own account to the nanosecond,
+and the bounds of others contain it.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from few import few
 from how_many import how_many
-from simulated_host import WAIT, device_program, host_program
+from made_recordings import START_NS
+from simulated_recording import RECORDED_SAVE, write_recording
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN, SAVE, Account, Program, program
-from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.events.parts import BETWEEN_OPERATORS, FORWARD, LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
 from slowstep.analyses.ledger import seen_from_host
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
 from slowstep.analyses.ledger.idle import CALLS
@@ -30,12 +35,42 @@ from slowstep.timeline.probes import Probes, seen_by_probes
 from slowstep.timeline.spine import Counted, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
 
 SEEDS, FROM_AFAR = 25, 200
+WAIT = NAMED[LOADER]
+# What recordings and traces call by other names.
+SAME = {RECORDED_SAVE: NAMED[SAVE], FORWARD: BODY, BETWEEN_OPERATORS: BODY, NOTHING_RECORDED: NOT_ATTRIBUTED}
 
 
 def found(ledger: Ledger) -> Account:
     return Counter(
         {(step, part): ns for part, row in zip(ledger.parts, ledger.ns.tolist(), strict=True) for step, ns in enumerate(row) if ns}
     )
+
+
+def in_same_words(account: Account) -> Account:
+    same: Account = Counter()
+    for (step, part), ns in account.items():
+        same[step, SAME.get(part, part)] += ns
+    return same
+
+
+def recorded(made: Program, folder: Path, **asking: int) -> tuple[Ledger, Edges]:
+    """The ledger of its recording, and the steps that this is of."""
+    m = measure_recording(SOURCE.read(write_recording(made, folder, **asking)))
+    edges = m.steps.edges_ns - START_NS
+    return replace(m.ledger, parts=tuple(SAME.get(part, part) for part in m.ledger.parts)), (edges[:-1], edges[1:])
+
+
+def traced(made: Program, steps: Edges) -> Ledger:
+    """The ledger of its trace, of the same steps."""
+    trace = made.trace()
+    marks = find_trace_steps(trace)[0].with_columns(start_ns="host_start_ns", end_ns="host_end_ns")
+    ledger, _ = build_trace_ledger(trace, marks.filter(pl.col("start_ns").is_in(steps[0].tolist())))
+    return ledger
+
+
+def long_programs(most: int, **drawn: bool) -> Iterator[tuple[int, Program]]:
+    """Programs of as many steps as a recording needs, so that some are left after its warm-up."""
+    return ((seed, program(seed, steps=12, **drawn)) for seed in range(how_many(most)))
 
 
 Edges = tuple[np.ndarray, np.ndarray]
@@ -117,24 +152,38 @@ def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int)
         assert found(ledger) == made.account(steps["start_ns"].to_list(), steps["end_ns"].to_list()), seed
 
 
-def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond(tmp_path: Path) -> None:
-    for seed in range(how_many(20)):
-        made = host_program(seed)
+def test_a_recording_and_a_trace_of_a_host_that_computes_give_the_account_to_the_nanosecond(tmp_path: Path) -> None:
+    for seed, made in long_programs(20, has_device=False):
+        ledger, steps = recorded(made, tmp_path / str(seed))
+        account = made.account_of_host(*(edges.tolist() for edges in steps))
 
-        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
+        assert found(ledger) == account, seed
+        assert in_same_words(found(traced(made, steps))) == account, seed
 
-        assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
+
+def test_a_recording_a_trace_and_probes_of_one_training_of_a_device_agree(tmp_path: Path) -> None:
+    for seed, made in long_programs(20):
+        ledger, steps = recorded(made, tmp_path / str(seed))
+        edges = [edges.tolist() for edges in steps]
+        account = made.account(*edges)
+
+        assert found(traced(made, steps)) == account, seed
+        check_bounds(charged(made, steps, seen_by_probes(made.issued(), made.asked(), LATENCY)), seen_from_afar(account), steps)
+        check_bounds(ledger, made.account_of_host(*edges), steps)
+        assert ledger.ns.sum() == ledger.total_of(UNKNOWN), seed
 
 
-def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
-    for seed in range(how_many(20)):
-        made = device_program(seed)
+def test_the_bounds_of_a_recording_that_asked_the_device_contain_the_account_nine_times_in_ten(tmp_path: Path) -> None:
+    held = []
+    for seed, made in long_programs(40):
+        ledger, steps = recorded(made, tmp_path / str(seed), asks=400, seed=seed)
+        account = made.account_of_host(*(edges.tolist() for edges in steps))
 
-        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
-
-        edges = m.steps.edges_ns
-        check_bounds(m.ledger, made.account(edges.tolist()), (edges[:-1], edges[1:]))
-        assert m.ledger.ns.sum() == m.ledger.total_of(UNKNOWN), seed
+        np.testing.assert_allclose(ledger.ns.sum(axis=0), steps[1] - steps[0])
+        for part in {part for _, part in account}:
+            least, most = ledger.bounds(part)
+            held.append(least <= sum(ns for (_, own), ns in account.items() if own == part) <= most)
+    assert np.mean(held) > 0.85, np.mean(held)
 
 
 @pytest.mark.parametrize(("streams", "updates", "awaits"), few([(2, 3, 0.5), (2, 3, 0.0), (1, 1, 0.0), (2, 1, 1.0)], every=2))
@@ -273,18 +322,17 @@ def test_counters_of_a_compiled_function_tell_what_a_window_waited_to_the_nanose
     """A step is a call of several updates, which fetches its batches itself; counters are read every second call."""
     updates, between = 4, 2
     for seed in range(how_many(20)):
-        made = host_program(seed)
+        made = program(seed, steps=30, has_device=False)
         inside = {WAIT, BODY, BACKWARD, OPTIMIZER}
-        asked = [start for start, _, part in made.did if part == WAIT]
-        edges = np.array([*asked[::updates], made.now])
-        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did), strict=True)
+        edges = np.array([*made.marks[:-1:updates], made.now])
+        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did()), strict=True)
         at, owner = innermost(np.array(starts), np.array(ends), edges)
         lane = HostLane(thread=0, named=Labelled(at[:-1], at[1:], owner))
         known = [*parts, NOT_ATTRIBUTED]
         steps = edges[:-1], edges[1:]
         whole, _ = charge(steps, KnownLanes(training=0, lanes={0: lane}))
         opaque = charged_ledger(whole, lambda codes, known=known: rows_of(known[code] for code in codes.tolist()), len(edges) - 1)
-        account = made.account(edges.tolist())
+        account = made.account_of_host(edges[:-1].tolist(), edges[1:].tolist())
         waited = np.array([account[step, WAIT] for step in range(opaque.steps)])
         windows = range(0, opaque.steps, between)
         counted = [
