@@ -2,8 +2,9 @@
 
 An instant belongs to the first of these that runs on any stream of the device: compute kernel, copy within the device, filling of memory,
 collective, copy to the device, copy from it. What is left is idle, and goes to the cause of the gap (`idle.py`). Of several devices the
-one with most kernel time is judged. Without a device the training thread is charged (`lane_without_device.py`). Where a device worked and
-the trace does not show on what, as much is charged as the host's calls tell of it (`seen_from_host.py`), within bounds.
+one with most kernel time is judged. Which of the device's work is known its coverage says: where that is not exact, as much is charged as
+the host's calls tell of it (`seen_from_host.py`), within bounds; and where they tell of no device, the training thread
+(`lane_without_device.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.seen_from_host import seen_from_host, works_unseen
 from slowstep.analyses.python.callers import Callers
 from slowstep.parts import DEVICE_WORK, Part
+from slowstep.timeline.coverage import CoverageLevel
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.spine import NEVER, NONE, DeviceIntervals, KnownLanes
 from slowstep.timeline.timeline import Timeline
@@ -50,7 +52,7 @@ def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers
     """
     if steps.is_empty():
         return Ledger(parts=(), ns=np.zeros((0, 0))), GAPS.empty()
-    device = busiest_device(timeline)
+    device = seen_device(timeline)
     if device is None and not works_unseen(timeline):
         charged, parts = charge_host(timeline, steps)
         return charged_ledger(charged, lambda codes: parts[codes], steps.height), GAPS.empty()
@@ -64,6 +66,11 @@ def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers
     worked_on = [part for _, part in RANKS]
     ledger = charged_ledger(charged, lambda codes: _parts(causes, worked_on, codes), steps.height)
     return ledger, gap_rows(timeline, idle, steps, causes, callers)
+
+
+def seen_device(timeline: Timeline) -> int | None:
+    """The device that is judged, where all that it did is known: what has no row was idle. Else None."""
+    return busiest_device(timeline) if timeline.level("device") is CoverageLevel.EXACT else None
 
 
 def charge_host(timeline: Timeline, steps: pl.DataFrame) -> tuple[Charged, pl.DataFrame]:
