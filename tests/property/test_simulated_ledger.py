@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from made_recordings import START_NS
 from simulated_recording import RECORDED_SAVE, write_recording
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN, SAVE, Account, Program, program
 from slowstep.analyses.events.parts import BETWEEN_OPERATORS, FORWARD, LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.events.tables import STEPS
 from slowstep.analyses.ledger import seen_from_host
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
 from slowstep.analyses.ledger.idle import CALLS
@@ -30,6 +31,7 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part
 from slowstep.sources.recording import SOURCE
+from slowstep.timeline.clocks import DeviceClock, on_host
 from slowstep.timeline.intervals import innermost
 from slowstep.timeline.probes import Probes, seen_by_probes
 from slowstep.timeline.spine import Counted, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
@@ -60,11 +62,14 @@ def recorded(made: Program, folder: Path, **asking: int) -> tuple[Ledger, Edges]
     return replace(m.ledger, parts=tuple(SAME.get(part, part) for part in m.ledger.parts)), (edges[:-1], edges[1:])
 
 
-def traced(made: Program, steps: Edges) -> Ledger:
-    """The ledger of its trace, of the same steps."""
+def traced(made: Program, steps: Edges, clock: DeviceClock | None = None, *, behind_ns: int = 0) -> Ledger:
+    """The ledger of its trace, of the same steps, by a device's clock that is so far behind the host's, which `clock` is known of it."""
     trace = made.trace()
-    marks = find_trace_steps(trace)[0].with_columns(start_ns="host_start_ns", end_ns="host_end_ns")
-    ledger, _ = build_trace_ledger(trace, marks.filter(pl.col("start_ns").is_in(steps[0].tolist())))
+    own = trace.table("device_events").with_columns(pl.col("start_ns", "end_ns") - behind_ns)
+    trace = replace(trace, tables={**trace.tables, "device_events": own})
+    rows = pl.DataFrame({"start_ns": steps[0], "end_ns": steps[1]}).with_row_index("step")
+    rows = rows.with_columns(number="step", mark=pl.lit("ProfilerStep"), thread=0, host_start_ns="start_ns", host_end_ns="end_ns")
+    ledger, _ = build_trace_ledger(trace, rows.select(pl.col(column.name).cast(column.type) for column in STEPS.columns), clock=clock)
     return ledger
 
 
@@ -90,32 +95,6 @@ def charged(made: Program, steps: Edges, device: DeviceIntervals) -> Ledger:
         return {-1: LAUNCH, -2: NO_LAUNCH, -3: NOTHING_RECORDED}[code] if code < 0 else RAN_DRY if code >= CALLS else parts[code]
 
     return charged_ledger(charge(steps, lanes, device)[0], lambda codes: rows_of(map(part, codes.tolist())), len(steps[0]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceClock:
-    """How a device's clock stands to the host's: what is to be added to its times lies between two offsets, and that is known between two
-    instants of the host's.
-    """
-
-    offset_low_ns: int
-    offset_high_ns: int
-    from_ns: int
-    until_ns: int
-
-
-def on_host(device: DeviceIntervals, clock: DeviceClock) -> DeviceIntervals:
-    """What a complete account by the device's own clock tells by the host's: within the offset's bounds, where these are known."""
-    low, high = clock.offset_low_ns, clock.offset_high_ns
-    begin, end = device.start_low_ns + low, device.end_high_ns + high
-    within = (begin >= clock.from_ns) & (end <= clock.until_ns)
-    # What lies across an end of that time is known in part only.
-    first = int(np.max(end[begin < clock.from_ns], initial=clock.from_ns))
-    last = int(np.min(begin[end > clock.until_ns], initial=clock.until_ns))
-    rows = {name: getattr(device, name)[within] for name in device.__slots__ if name not in ("ranks", "complete")}
-    rows |= {"start_low_ns": begin[within], "start_high_ns": rows["start_high_ns"] + high}
-    rows |= {"end_low_ns": rows["end_low_ns"] + low, "end_high_ns": end[within]}
-    return replace(device, **rows, complete=Stretches(np.array([first]), np.array([max(first, last)])))
 
 
 def seen_from_afar(account: Account) -> Account:
@@ -233,6 +212,27 @@ def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() ->
         check_bounds(charged(made, steps, on_host(own, clock)), account, steps)
 
 
+@pytest.mark.parametrize("streams", few([2, 1], every=2))
+def test_the_bounds_of_a_trace_with_two_clocks_contain_the_account(streams: int) -> None:
+    for seed in range(how_many(SEEDS)):
+        made, draw = program(seed, streams=streams), random.Random(seed)
+        steps, behind, low, high = marked(made), draw.randint(-5000, 5000), draw.randint(0, 15), draw.randint(0, 15)
+
+        ledger = traced(made, steps, DeviceClock(offset_low_ns=behind - low, offset_high_ns=behind + high), behind_ns=behind)
+
+        check_bounds(ledger, made.account(*(edges.tolist() for edges in steps)), steps)
+
+
+def test_a_trace_whose_device_is_off_by_what_is_known_gives_the_account_to_the_nanosecond() -> None:
+    for seed in range(how_many(SEEDS)):
+        made = program(seed)
+        steps = marked(made)
+
+        ledger = traced(made, steps, DeviceClock(offset_low_ns=700, offset_high_ns=700), behind_ns=700)
+
+        assert found(ledger) == made.account(*(edges.tolist() for edges in steps)), seed
+
+
 def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
     for seed in range(how_many(FROM_AFAR)):
         made = program(seed)
@@ -250,9 +250,8 @@ def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown()
         begin, end = sorted(draw.sample(range(made.marks[0], made.marks[-1]), 2))
         own = made.device()
         kept = (own.end_low_ns > begin) & (own.start_low_ns < end)
-        rows = {name: getattr(own, name)[kept] for name in own.__slots__ if name not in ("ranks", "complete")}
 
-        ledger = charged(made, steps, replace(own, **rows, complete=Stretches(np.array([begin]), np.array([end]))))
+        ledger = charged(made, steps, replace(own.rows(np.flatnonzero(kept)), complete=Stretches(np.array([begin]), np.array([end]))))
 
         check_bounds(ledger, account, steps)
 

@@ -20,7 +20,10 @@ TIMES = ("start_ns", "end_ns")
 
 
 def find_stretches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    """The window's stretches in order of time: `start_ns`, `end_ns` and the part. None overlaps, and neighbours differ."""
+    """The window's stretches in order of time: `start_ns`, `end_ns` and the part. None overlaps, and neighbours differ.
+
+    A device's times are its own, whatever its clock.
+    """
     if steps.is_empty():
         return gaps.select(*TIMES, *COLUMNS).clear()
     device = seen_device(timeline)

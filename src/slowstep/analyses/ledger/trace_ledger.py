@@ -28,6 +28,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.seen_from_host import seen_from_host, works_unseen
 from slowstep.analyses.python.callers import Callers
 from slowstep.parts import DEVICE_WORK, Part
+from slowstep.timeline.clocks import DeviceClock, on_host
 from slowstep.timeline.coverage import CoverageLevel
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.spine import NEVER, NONE, DeviceIntervals, KnownLanes
@@ -45,10 +46,13 @@ RANKS: Final = (
 RANK_OF: Final = {kind: rank for rank, (kinds, _) in enumerate(RANKS) for kind in kinds}
 
 
-def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[Ledger, pl.DataFrame]:
+def build_trace_ledger(
+    timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None, *, clock: DeviceClock | None = None
+) -> tuple[Ledger, pl.DataFrame]:
     """The ledger of the steps and the table `gaps`. Empty without steps.
 
-    `callers`: those of the timeline, where they were made already.
+    `callers`: those of the timeline, where they were made already. `clock`: that of the device, where it is not the host's; the ledger has
+    the bounds of its offset, the table the device's own times.
     """
     if steps.is_empty():
         return Ledger(parts=(), ns=np.zeros((0, 0))), GAPS.empty()
@@ -60,12 +64,15 @@ def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers
     if device is None:
         charged, parts_of = charge_unseen(timeline, steps, callers)
         return charged_ledger(charged, parts_of, steps.height), GAPS.empty()
-    lanes = TraceLanes(timeline)
-    charged, idle = charge(edges_of(steps), lanes, work_of(timeline, device))
+    lanes, work = TraceLanes(timeline), work_of(timeline, device)
+    charged, idle = charge(edges_of(steps), lanes, work)
     causes = Causes(lanes, callers, idle["cause"].to_numpy())
-    worked_on = [part for _, part in RANKS]
-    ledger = charged_ledger(charged, lambda codes: _parts(causes, worked_on, codes), steps.height)
-    return ledger, gap_rows(timeline, idle, steps, causes, callers)
+    gaps = gap_rows(timeline, idle, steps, causes, callers)
+    if clock is not None:
+        charged, idle = charge(edges_of(steps), lanes, on_host(work, clock))
+        causes = Causes(lanes, callers, idle["cause"].to_numpy())
+    parts_of = partial(_parts, causes, [part for _, part in RANKS])
+    return charged_ledger(charged, parts_of, steps.height), gaps
 
 
 def seen_device(timeline: Timeline) -> int | None:
