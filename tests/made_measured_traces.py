@@ -28,7 +28,7 @@ from slowstep.frameworks._known import words_of_profiler
 from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.reasons import Reason
-from slowstep.timeline.coverage import KINDS, UNSEEN, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import KINDS, TRACED, UNSEEN
 from slowstep.timeline.trace import TraceFacts
 
 TABLE = {declared.name: declared for declared in TRACE_MEASUREMENT_TABLES}
@@ -36,7 +36,6 @@ EVERYTHING = frozenset({"operators", "runtime", "device", "shapes", "stacks", "p
 COMPLETE = Completeness(
     kernels=1000, kernels_with_launch=1.0, launches=1000, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2
 )
-TRACED = KindCoverage(CoverageLevel.EXACT, "every traced step")
 OF_TRACES = dict.fromkeys(KINDS, TRACED) | {"batches": UNSEEN, "machine": UNSEEN}
 # What a row of a table is where a test does not say it.
 DEFAULTS: dict[str, dict[str, Any]] = {

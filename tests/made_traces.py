@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.sources._covered import covered_by_trace
+from slowstep.timeline.coverage import KINDS, TRACED
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
@@ -70,4 +72,5 @@ def made_trace(
     kept = {"format": "made", "files": ("made.json",), "bytes": 0, "events": len(host_rows) + len(device_rows)}
     run = RunFacts(name="made", command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     trace = TraceFacts(**(kept | {"recorded": frozenset(recorded), "rank": 0, "vendor": "nvidia"} | facts))
-    return Timeline(source="made", tables=tables, processes=(), run=run, health=(), trace=trace)
+    coverage = covered_by_trace(dict.fromkeys(KINDS, TRACED), tables)
+    return Timeline(source="made", tables=tables, processes=(), run=run, health=(), trace=trace, coverage=coverage)

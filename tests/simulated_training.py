@@ -1,14 +1,17 @@
-"""A training on a host and a device, simulated by whole numbers: what ran when, and the account of it by the law, instant by instant.
+"""One training on a host, and on a device if it has one, simulated by whole numbers: what ran when, and the account of it by the law,
+instant by instant.
 
 `program(seed)` draws one: input waits, copies, launches, a backward that another thread launches, read-backs, callbacks and writes, on one
-stream or two, bound by the device or by the host. It is written out as a trace, and as what a host can find out by asking.
+stream or two, bound by the device or by the host; or all of it computed by the host itself. It is written out in three forms: as a
+recording (`simulated_recording.py`), as a trace, and as what a host can find out by asking.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,8 +20,8 @@ import numpy as np
 
 from made_traces import made_trace
 from slowstep.analyses.events.parts import COLLECTIVES, COPIES, DEVICE_COPIES, INPUT_WAIT, KERNELS, LAUNCH, MEMSETS, NOTHING_RECORDED
-from slowstep.parts import Part, PartKind
-from slowstep.timeline.intervals import union
+from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, Part, PartKind
+from slowstep.timeline.intervals import flattened, union
 from slowstep.timeline.probes import Issued, Probes
 from slowstep.timeline.spine import DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
 from slowstep.timeline.timeline import Timeline
@@ -29,12 +32,16 @@ SYNCHRONIZES, AWAITS_STREAM = "cudaDeviceSynchronize", "cudaStreamSynchronize"
 LOADER = "enumerate(DataLoader)#_Iter.__next__"
 CALLBACK = "[Callback]Draw.on_train_batch_end"
 SAVE = "save_checkpoint"
+BACKWARD_RANGE, UPDATE_RANGE = "backward", "Optimizer.step#SGD.step"
+HABITS = ("copy", "engine", "sync", "callback", "save", "read back", "collective", "beside", "ask")
 # What the host does that has a name, in a trace, and the part that it is charged to.
 NAMED = {
     LOADER: INPUT_WAIT,
     CALLBACK: Part("output", PartKind.SPAN, CALLBACK),
     SAVE: Part("store", PartKind.SPAN, SAVE),
 }
+# The passes of a step; what else is between the receipt of a batch and the update is the body's.
+PASSES = {BACKWARD_RANGE: BACKWARD, UPDATE_RANGE: OPTIMIZER}
 RAN_DRY = Part("d2h", PartKind.RUN_DRY, SYNCHRONIZES)
 # Highest rank first.
 DEVICE_PARTS = {
@@ -60,6 +67,12 @@ class Wait(NamedTuple):
     call: str
 
 
+class Operator(NamedTuple):
+    start: int
+    end: int
+    thread: int
+
+
 class Work(NamedTuple):
     """A piece of device work: its call, its thread, and when it ran."""
 
@@ -74,13 +87,18 @@ class Work(NamedTuple):
 
 @dataclass
 class Program:
-    """What happened. `marks` are the host's step boundaries, `probes` what it was told: when, of which work, and whether that had ended."""
+    """What happened. `marks` are the host's step boundaries, `probes` what it was told: when, of which work, and whether that had ended.
+
+    Of `named` the later are inside the earlier, or after them. Without a device the host computes itself what it would launch.
+    """
 
     now: int = 1000
+    has_device: bool = True
     named: list[Named] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
-    operators: list[tuple[int, int]] = field(default_factory=list)  # of the other thread
+    passes: list[Named] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     probes: list[tuple[int, int, bool]] = field(default_factory=list)
     free: dict[int, int] = field(default_factory=dict)
@@ -92,27 +110,39 @@ class Program:
         self.named.append(Named(self.now, self.now + ns, name))
         self.now += ns
 
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        """What is done meanwhile is of a pass."""
+        begun = self.now
+        yield
+        self.passes.append(Named(begun, self.now, name))
+
     def launch(self, kind: str, ns: int, stream: int = 7, thread: int = TRAINING) -> None:
+        if not self.has_device:
+            self.operators.append(Operator(self.now, self.now + ns, TRAINING))
+            self.now += ns
+            return
         begin = max(self.now + LATENCY, self.free.get(stream, 0))
         self.work.append(Work(self.now, self.now + LAUNCHING, thread, begin, begin + ns, kind, stream))
         self.free[stream] = begin + ns
         self.now += LAUNCHING
 
     def beside(self, name: str, kind: str, ns: int, before: int, within: int, after: int) -> None:
-        """The training thread does something named, while an operator of the other thread launches work."""
+        """The training thread does something named, while an operator of the other thread launches work to the device."""
         begun = self.now
         self.now += before
         called = self.now
         self.now += within
         self.launch(kind, ns, thread=ENGINE)
         self.now += within
-        self.operators.append((called, self.now))
+        self.operators.append(Operator(called, self.now, ENGINE))
         self.now += after
         self.named.append(Named(begun, self.now, name))
 
     def busy(self) -> list[tuple[int, int]]:
         """When the other thread did anything."""
-        return self.operators + [(w.called, w.returned) for w in self.work if w.thread == ENGINE]
+        launching = [(w.called, w.returned) for w in self.work if w.thread == ENGINE]
+        return [(start, end) for start, end, thread in self.operators if thread == ENGINE] + launching
 
     def synchronize(self) -> None:
         begin, done = self.now, max(self.free.values(), default=0)
@@ -139,15 +169,48 @@ class Program:
 
     def account(self, begins: Iterable[int], ends: Iterable[int]) -> Account:
         """The ns of each step and part: instant by instant, as the design has it."""
-        found: Account = Counter()
         steps = [*zip(begins, ends, strict=True)]
-        times = {time for stretch in (*self.named, *self.waits, *self.busy(), *steps) for time in stretch[:2]}
+        return self._account(steps, lambda at: self._part(at, steps[0][0]))
+
+    def account_of_host(self, begins: Iterable[int], ends: Iterable[int]) -> Account:
+        """The same as who sees the host alone would have it: an instant is the device's where that worked, or the host gave it work; else
+        it is what the host did.
+        """
+
+        def part(at: int) -> Part:
+            return DEVICE_WORK if self.works(at) or self.is_given_work(at) else self._done(at)
+
+        return self._account([*zip(begins, ends, strict=True)], part)
+
+    def _account(self, steps: list[tuple[int, int]], part: Callable[[int], Part]) -> Account:
+        found: Account = Counter()
+        times = {time for stretch in (*self.named, *self.passes, *self.waits, *self.busy(), *steps) for time in stretch[:2]}
         edges = sorted(times.union(*((w.returned, w.start, w.end) for w in self.work)))
         for at, until in pairwise(edges):
             step = next((n for n, (low, high) in enumerate(steps) if low <= at < high), None)
             if step is not None:
-                found[step, self._part(at, steps[0][0])] += until - at
+                found[step, part(at)] += until - at
         return found
+
+    def did(self) -> list[tuple[int, int, Part]]:
+        """What the training thread did, as stretches: the later are inside the earlier, or after them."""
+        received = [named.end for named in self.named if named.name == LOADER]
+        updated = [each.end for each in self.passes if each.name == UPDATE_RANGE]
+        stretches = [(start, end, BODY) for start, end in zip(received, updated, strict=True)]
+        stretches += [(start, end, PASSES[name]) for start, end, name in self.passes]
+        return stretches + [(start, end, NAMED[name]) for start, end, name in self.named]
+
+    def works(self, at: int) -> bool:
+        """Whether the device does."""
+        return any(w.start <= at < w.end for w in self.work)
+
+    def is_given_work(self, at: int) -> bool:
+        """Whether the host is about what it gives a device."""
+        return self.has_device and self._done(at).stage == DEVICE_WORK.stage
+
+    def _done(self, at: int) -> Part:
+        inner = [part for start, end, part in self.did() if start <= at < end]
+        return inner[-1] if inner else NOT_ATTRIBUTED
 
     def _part(self, at: int, first: int) -> Part:
         running = {w.kind for w in self.work if w.start <= at < w.end}
@@ -156,7 +219,7 @@ class Program:
         dry = max((w.end for w in self.work if w.end <= at), default=first)
         following = min((w for w in self.work if w.start > at), key=lambda w: w.start, default=None)
         launched = following.returned if following else self.now + 1_000_000
-        name = next((n.name for n in self.named if n.start <= at < n.end), None)
+        name = next((n.name for n in reversed(self.named) if n.start <= at < n.end), None)
         # What the training thread does explains nothing while the thread that launches works by itself.
         busy = self.busy() if following and following.thread == ENGINE else []
         name = None if any(begin <= at < end for begin, end in busy) else name
@@ -178,9 +241,9 @@ class Program:
 
     def trace(self, *, shows_device: bool = True) -> Timeline:
         """As a profiler of host and device records it, or of the host alone."""
-        hosts = [_event(n.name, n.start, n.end, "annotation") for n in self.named]
+        hosts = [_event(n.name, n.start, n.end, "annotation") for n in (*self.passes, *self.named)]
         hosts += [_event(wait.call, wait.start, wait.end, "runtime") for wait in self.waits]
-        hosts += [_event("aten::mm", *operator, "operator", thread=ENGINE) for operator in self.operators]
+        hosts += [_event("aten::mm", start, end, "operator", thread=thread) for start, end, thread in self.operators]
         hosts += [
             _event("cudaLaunchKernel", w.called, w.returned, "runtime", correlation=n, thread=w.thread) for n, w in enumerate(self.work)
         ]
@@ -197,9 +260,9 @@ class Program:
         """What a recorder inside the training knows of the host, and the part of each label of its named stretches."""
         parts = list(NAMED.values())
         names = list(NAMED)
-        named = Labelled(
-            *(np.array(c, dtype=np.int64) for c in zip(*((n.start, n.end, names.index(n.name)) for n in self.named), strict=True))
-        )
+        start, end, label = (np.array(c) for c in zip(*((n.start, n.end, names.index(n.name)) for n in self.named), strict=True))
+        begin, until, owner = flattened(start, end)
+        named = Labelled(begin, until, label[owner])
         begin, end = (np.array([wait[side] for wait in self.waits], dtype=np.int64) for side in (0, 1))
         busy = Stretches(*union(*(np.array([stretch[side] for stretch in self.busy()], dtype=np.int64) for side in (0, 1))))
         training = HostLane(thread=TRAINING, named=named, waiting=Labelled(begin, end, np.arange(len(begin))))
@@ -230,14 +293,23 @@ def _event(name: str, start: int, end: int, kind: str, **more: Any) -> Mapping[s
     return {"name": name, "start_ns": start, "end_ns": end, "kind": kind, **more}
 
 
-def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, asks: float | None = None, awaits: float = 0.0) -> Program:
-    """A training of the device, drawn by `seed`, of so many updates a step. With one stream all work is in one
-    queue. `asks`: how often the host asks about it where it could; `awaits`: how often it waits for a stream, where it waits.
+def program(
+    seed: int,
+    *,
+    streams: int = 1,
+    updates: int = 1,
+    steps: int = 4,
+    asks: float | None = None,
+    awaits: float = 0.0,
+    has_device: bool = True,
+) -> Program:
+    """A training drawn by `seed`, of so many updates a step. With one stream all work is in one queue. `asks`: how often the host asks
+    about it where it could; `awaits`: how often it waits for a stream, where it waits.
     """
     draw = random.Random(seed)
-    made = Program()
+    made = Program(has_device=has_device)
     longest = draw.choice((4, 40, 200))  # of a kernel: the host is ahead, or the device waits for it
-    habits = {habit: draw.random() for habit in ("copy", "engine", "sync", "callback", "save", "read back", "collective", "beside", "ask")}
+    habits = {habit: draw.random() for habit in HABITS}
     habits["ask"] = habits["ask"] if asks is None else asks
 
     def often(habit: str) -> bool:
@@ -253,10 +325,10 @@ def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, as
         else:
             made.synchronize()
 
-    def asking(name: str, most: int) -> None:
+    def asking(name: str, most: int, least: int = 1) -> None:
         if often("ask"):
             made.ask()
-        made.do(name, draw.randint(1, most))
+        made.do(name, draw.randint(least, most))
         if often("ask"):
             made.ask()
 
@@ -269,22 +341,30 @@ def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, as
         for _launch in range(draw.randint(1, 4)):
             made.python(draw.randint(0, 12))
             work(draw.choice(("kernel", "kernel", "memset", "d2d")))
-        if often("sync"):
+        if has_device and often("sync"):
             wait(7)
             made.python(draw.randint(0, 30))
         thread = ENGINE if often("engine") else TRAINING
-        for _launch in range(draw.randint(1, 4)):
-            made.python(draw.randint(0, 12))
-            work("kernel", thread)
-        if often("beside"):
-            made.beside(CALLBACK, "kernel", draw.randint(1, longest), *(draw.randint(0, 30) for _ in range(3)))
-        if often("collective"):
-            work("collective")
-        if often("read back"):
+        with made.within(BACKWARD_RANGE):
+            for _launch in range(draw.randint(1, 4)):
+                made.python(draw.randint(0, 12))
+                work("kernel", thread)
+            if has_device and often("beside"):
+                made.beside(CALLBACK, "kernel", draw.randint(1, longest), *(draw.randint(0, 30) for _ in range(3)))
+            if has_device and often("collective"):
+                work("collective")
+        made.python(draw.randint(0, 5))
+        with made.within(UPDATE_RANGE):
+            made.python(draw.randint(0, 5))
+            work("kernel")
+        if has_device and often("read back"):
             work("d2h")
             wait(20 if streams > 1 else 7)
         if often("callback"):
-            asking(CALLBACK, 150)
+            begun = made.now
+            asking(CALLBACK, 150, least=2)
+            if often("save"):
+                made.named.append(Named(begun + 1, made.now, SAVE))
         if often("save"):
             asking(SAVE, 80)
         made.python(draw.randint(0, 20))

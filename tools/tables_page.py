@@ -7,7 +7,7 @@ import polars as pl
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.registry import discover
 from slowstep.sources._source import Source
-from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import KINDS, CoverageLevel, CoveredSteps, KindCoverage, ShownWith
 from slowstep.timeline.machine_tables import MACHINE_TABLES
 from slowstep.timeline.pipeline_tables import PIPELINE_TABLES
 from slowstep.timeline.schema import PROCESS_TABLES
@@ -21,7 +21,8 @@ Values that may be unknown are marked `null`: unknown is never 0. Those of a rec
 
 ## How much sources see
 
-As each states it (`COVERAGE` in `src/slowstep/sources/`), at most: what a profiler was not asked for, its trace does not have.
+As each states it (`COVERAGE` in `src/slowstep/sources/`), at most: what a profiler was not asked for, its trace does not have, and the
+timeline of that trace states so (`Timeline.coverage`).
 Where a kind is not exact, the absence of a row says nothing.
 
 """
@@ -80,8 +81,24 @@ def _coverage() -> str:
     return "".join(f"| {row} |\n" for row in (*head, *rows))
 
 
+STEPS = {
+    CoveredSteps.ALL: "every step",
+    CoveredSteps.ONE_IN_SEVERAL: "every step, in a long recording one in several",
+    CoveredSteps.TRACED: "every traced step",
+}
+SHOWN_WITH = {
+    ShownWith.NVTX_RANGE: "that an NVTX range marks",
+    ShownWith.ACCELERATOR: "of an accelerator",
+    ShownWith.ASKED_DEVICE: "where the device was asked",
+}
+
+
 def _stated(coverage: KindCoverage) -> str:
-    return coverage.known.value if coverage.known is CoverageLevel.NONE else f"{coverage.known.value}, {coverage.steps}"
+    if coverage.known is CoverageLevel.NONE:
+        return coverage.known.value
+    shown = coverage.shown_with
+    condition = "" if shown is None else f" {SHOWN_WITH.get(shown, f'with `{shown.value}`')}"
+    return f"{coverage.known.value}, {STEPS[coverage.steps]}{condition}"
 
 
 def _section(table: Table) -> str:

@@ -1,20 +1,26 @@
-"""One training, seen three ways: sources that see all of it give its own account to the nanosecond, and the bounds of others contain it."""
+"""One training, written out as a recording, as a trace and as probes: sources that see all of it give its own account to the nanosecond,
+and the bounds of others contain it.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from few import few
 from how_many import how_many
-from simulated_host import WAIT, device_program, host_program
+from made_recordings import START_NS
+from simulated_recording import RECORDED_SAVE, write_recording
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN, SAVE, Account, Program, program
-from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.events.parts import BETWEEN_OPERATORS, FORWARD, LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.events.tables import STEPS
 from slowstep.analyses.ledger import seen_from_host
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
 from slowstep.analyses.ledger.idle import CALLS
@@ -25,17 +31,51 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trace_steps import find_trace_steps
 from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part
 from slowstep.sources.recording import SOURCE
+from slowstep.timeline.clocks import DeviceClock, on_host
 from slowstep.timeline.intervals import innermost
 from slowstep.timeline.probes import Probes, seen_by_probes
 from slowstep.timeline.spine import Counted, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
 
 SEEDS, FROM_AFAR = 25, 200
+WAIT = NAMED[LOADER]
+# What recordings and traces call by other names.
+SAME = {RECORDED_SAVE: NAMED[SAVE], FORWARD: BODY, BETWEEN_OPERATORS: BODY, NOTHING_RECORDED: NOT_ATTRIBUTED}
 
 
 def found(ledger: Ledger) -> Account:
     return Counter(
         {(step, part): ns for part, row in zip(ledger.parts, ledger.ns.tolist(), strict=True) for step, ns in enumerate(row) if ns}
     )
+
+
+def in_same_words(account: Account) -> Account:
+    same: Account = Counter()
+    for (step, part), ns in account.items():
+        same[step, SAME.get(part, part)] += ns
+    return same
+
+
+def recorded(made: Program, folder: Path, **asking: int) -> tuple[Ledger, Edges]:
+    """The ledger of its recording, and the steps that this is of."""
+    m = measure_recording(SOURCE.read(write_recording(made, folder, **asking)))
+    edges = m.steps.edges_ns - START_NS
+    return replace(m.ledger, parts=tuple(SAME.get(part, part) for part in m.ledger.parts)), (edges[:-1], edges[1:])
+
+
+def traced(made: Program, steps: Edges, clock: DeviceClock | None = None, *, behind_ns: int = 0) -> Ledger:
+    """The ledger of its trace, of the same steps, by a device's clock that is so far behind the host's, which `clock` is known of it."""
+    trace = made.trace()
+    own = trace.table("device_events").with_columns(pl.col("start_ns", "end_ns") - behind_ns)
+    trace = replace(trace, tables={**trace.tables, "device_events": own})
+    rows = pl.DataFrame({"start_ns": steps[0], "end_ns": steps[1]}).with_row_index("step")
+    rows = rows.with_columns(number="step", mark=pl.lit("ProfilerStep"), thread=0, host_start_ns="start_ns", host_end_ns="end_ns")
+    ledger, _ = build_trace_ledger(trace, rows.select(pl.col(column.name).cast(column.type) for column in STEPS.columns), clock=clock)
+    return ledger
+
+
+def long_programs(most: int, **drawn: bool) -> Iterator[tuple[int, Program]]:
+    """Programs of as many steps as a recording needs, so that some are left after its warm-up."""
+    return ((seed, program(seed, steps=12, **drawn)) for seed in range(how_many(most)))
 
 
 Edges = tuple[np.ndarray, np.ndarray]
@@ -55,32 +95,6 @@ def charged(made: Program, steps: Edges, device: DeviceIntervals) -> Ledger:
         return {-1: LAUNCH, -2: NO_LAUNCH, -3: NOTHING_RECORDED}[code] if code < 0 else RAN_DRY if code >= CALLS else parts[code]
 
     return charged_ledger(charge(steps, lanes, device)[0], lambda codes: rows_of(map(part, codes.tolist())), len(steps[0]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceClock:
-    """How a device's clock stands to the host's: what is to be added to its times lies between two offsets, and that is known between two
-    instants of the host's.
-    """
-
-    offset_low_ns: int
-    offset_high_ns: int
-    from_ns: int
-    until_ns: int
-
-
-def on_host(device: DeviceIntervals, clock: DeviceClock) -> DeviceIntervals:
-    """What a complete account by the device's own clock tells by the host's: within the offset's bounds, where these are known."""
-    low, high = clock.offset_low_ns, clock.offset_high_ns
-    begin, end = device.start_low_ns + low, device.end_high_ns + high
-    within = (begin >= clock.from_ns) & (end <= clock.until_ns)
-    # What lies across an end of that time is known in part only.
-    first = int(np.max(end[begin < clock.from_ns], initial=clock.from_ns))
-    last = int(np.min(begin[end > clock.until_ns], initial=clock.until_ns))
-    rows = {name: getattr(device, name)[within] for name in device.__slots__ if name not in ("ranks", "complete")}
-    rows |= {"start_low_ns": begin[within], "start_high_ns": rows["start_high_ns"] + high}
-    rows |= {"end_low_ns": rows["end_low_ns"] + low, "end_high_ns": end[within]}
-    return replace(device, **rows, complete=Stretches(np.array([first]), np.array([max(first, last)])))
 
 
 def seen_from_afar(account: Account) -> Account:
@@ -117,25 +131,38 @@ def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int)
         assert found(ledger) == made.account(steps["start_ns"].to_list(), steps["end_ns"].to_list()), seed
 
 
-def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond(tmp_path: Path) -> None:
-    for seed in range(how_many(20)):
-        made = host_program(seed)
+def test_a_recording_and_a_trace_of_a_host_that_computes_give_the_account_to_the_nanosecond(tmp_path: Path) -> None:
+    for seed, made in long_programs(20, has_device=False):
+        ledger, steps = recorded(made, tmp_path / str(seed))
+        account = made.account_of_host(*(edges.tolist() for edges in steps))
 
-        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
+        assert found(ledger) == account, seed
+        assert in_same_words(found(traced(made, steps))) == account, seed
 
-        assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
+
+def test_a_recording_a_trace_and_probes_of_one_training_of_a_device_agree(tmp_path: Path) -> None:
+    for seed, made in long_programs(20):
+        ledger, steps = recorded(made, tmp_path / str(seed))
+        edges = [edges.tolist() for edges in steps]
+        account = made.account(*edges)
+
+        assert found(traced(made, steps)) == account, seed
+        check_bounds(charged(made, steps, seen_by_probes(made.issued(), made.asked(), LATENCY)), seen_from_afar(account), steps)
+        check_bounds(ledger, made.account_of_host(*edges), steps)
+        assert ledger.ns.sum() == ledger.total_of(UNKNOWN), seed
 
 
-@pytest.mark.slow
-def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
-    for seed in range(how_many(20)):
-        made = device_program(seed)
+def test_the_bounds_of_a_recording_that_asked_the_device_contain_the_account_nine_times_in_ten(tmp_path: Path) -> None:
+    held = []
+    for seed, made in long_programs(40):
+        ledger, steps = recorded(made, tmp_path / str(seed), asks=400, seed=seed)
+        account = made.account_of_host(*(edges.tolist() for edges in steps))
 
-        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
-
-        edges = m.steps.edges_ns
-        check_bounds(m.ledger, made.account(edges.tolist()), (edges[:-1], edges[1:]))
-        assert m.ledger.ns.sum() == m.ledger.total_of(UNKNOWN), seed
+        np.testing.assert_allclose(ledger.ns.sum(axis=0), steps[1] - steps[0])
+        for part in {part for _, part in account}:
+            least, most = ledger.bounds(part)
+            held.append(least <= sum(ns for (_, own), ns in account.items() if own == part) <= most)
+    assert np.mean(held) > 0.85, np.mean(held)
 
 
 @pytest.mark.parametrize(("streams", "updates", "awaits"), few([(2, 3, 0.5), (2, 3, 0.0), (1, 1, 0.0), (2, 1, 1.0)], every=2))
@@ -185,6 +212,27 @@ def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() ->
         check_bounds(charged(made, steps, on_host(own, clock)), account, steps)
 
 
+@pytest.mark.parametrize("streams", few([2, 1], every=2))
+def test_the_bounds_of_a_trace_with_two_clocks_contain_the_account(streams: int) -> None:
+    for seed in range(how_many(SEEDS)):
+        made, draw = program(seed, streams=streams), random.Random(seed)
+        steps, behind, low, high = marked(made), draw.randint(-5000, 5000), draw.randint(0, 15), draw.randint(0, 15)
+
+        ledger = traced(made, steps, DeviceClock(offset_low_ns=behind - low, offset_high_ns=behind + high), behind_ns=behind)
+
+        check_bounds(ledger, made.account(*(edges.tolist() for edges in steps)), steps)
+
+
+def test_a_trace_whose_device_is_off_by_what_is_known_gives_the_account_to_the_nanosecond() -> None:
+    for seed in range(how_many(SEEDS)):
+        made = program(seed)
+        steps = marked(made)
+
+        ledger = traced(made, steps, DeviceClock(offset_low_ns=700, offset_high_ns=700), behind_ns=700)
+
+        assert found(ledger) == made.account(*(edges.tolist() for edges in steps)), seed
+
+
 def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
     for seed in range(how_many(FROM_AFAR)):
         made = program(seed)
@@ -202,9 +250,8 @@ def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown()
         begin, end = sorted(draw.sample(range(made.marks[0], made.marks[-1]), 2))
         own = made.device()
         kept = (own.end_low_ns > begin) & (own.start_low_ns < end)
-        rows = {name: getattr(own, name)[kept] for name in own.__slots__ if name not in ("ranks", "complete")}
 
-        ledger = charged(made, steps, replace(own, **rows, complete=Stretches(np.array([begin]), np.array([end]))))
+        ledger = charged(made, steps, replace(own.rows(np.flatnonzero(kept)), complete=Stretches(np.array([begin]), np.array([end]))))
 
         check_bounds(ledger, account, steps)
 
@@ -274,18 +321,17 @@ def test_counters_of_a_compiled_function_tell_what_a_window_waited_to_the_nanose
     """A step is a call of several updates, which fetches its batches itself; counters are read every second call."""
     updates, between = 4, 2
     for seed in range(how_many(20)):
-        made = host_program(seed)
+        made = program(seed, steps=30, has_device=False)
         inside = {WAIT, BODY, BACKWARD, OPTIMIZER}
-        asked = [start for start, _, part in made.did if part == WAIT]
-        edges = np.array([*asked[::updates], made.now])
-        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did), strict=True)
+        edges = np.array([*made.marks[:-1:updates], made.now])
+        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did()), strict=True)
         at, owner = innermost(np.array(starts), np.array(ends), edges)
         lane = HostLane(thread=0, named=Labelled(at[:-1], at[1:], owner))
         known = [*parts, NOT_ATTRIBUTED]
         steps = edges[:-1], edges[1:]
         whole, _ = charge(steps, KnownLanes(training=0, lanes={0: lane}))
         opaque = charged_ledger(whole, lambda codes, known=known: rows_of(known[code] for code in codes.tolist()), len(edges) - 1)
-        account = made.account(edges.tolist())
+        account = made.account_of_host(edges[:-1].tolist(), edges[1:].tolist())
         waited = np.array([account[step, WAIT] for step in range(opaque.steps)])
         windows = range(0, opaque.steps, between)
         counted = [

@@ -23,7 +23,7 @@ ALIKE = {
 }
 TESTS = Path(__file__).parents[1]
 # What writes recordings: rules are tested on measurements that are built in a dozen lines, what analyses find of recordings beside them.
-RECORDING_MAKERS = {"made_recordings", "made_events", "simulated_training"}
+RECORDING_MAKERS = {"made_recordings", "made_events", "simulated_recording"}
 # Who may import a module of slowstep's own by a name that is made at run time.
 BY_NAME = {
     "slowstep.registry": "finds plug-ins",

@@ -137,7 +137,9 @@ class _TraceAnalyses:
 
     @cached_property
     def ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
-        return self.attempt.several(2, build_trace_ledger, self._timeline, self.step_rows, self._callers)
+        # Where the clocks cannot be compared, the trace's times are taken as they are.
+        clock = self.attempt.otherwise(None, lambda: self._clocks.device)
+        return self.attempt.several(2, partial(build_trace_ledger, clock=clock), self._timeline, self.step_rows, self._callers)
 
     @property
     def gaps(self) -> pl.DataFrame:

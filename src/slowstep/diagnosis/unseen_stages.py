@@ -25,19 +25,20 @@ def unseen_stages(m: Measurements) -> frozenset[str]:
 
 def _in_recording(m: Measurements) -> frozenset[str]:
     """With an accelerator its copies, with other ranks what is shared with them."""
-    copies = COPIES if m.compute.device != "cpu" and _is_unseen(m, "device") else ()
+    # Whether the device idles, now and then, does not tell on what it works.
+    copies = COPIES if m.compute.device != "cpu" and _level(m, "device") is not CoverageLevel.EXACT else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
     hidden = (*_input(m), *copies, *(("gradient_sharing",) if unseen else ()))
     return frozenset(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
 
 
 def _input(m: Measurements) -> tuple[str, ...]:
-    return BY_BATCHES if _is_unseen(m, "batches") else ()
+    return BY_BATCHES if _level(m, "batches") is CoverageLevel.NONE else ()
 
 
-def _is_unseen(m: Measurements, kind: str) -> bool:
-    """Whether who recorded it states that nothing of a kind can be seen."""
-    return m.coverage.get(kind, UNSEEN).known is CoverageLevel.NONE
+def _level(m: Measurements, kind: str) -> CoverageLevel:
+    """How what is of a kind is known."""
+    return m.coverage.get(kind, UNSEEN).known
 
 
 def _in_trace(m: Measurements) -> frozenset[str]:

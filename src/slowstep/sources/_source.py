@@ -51,6 +51,6 @@ class Source:
     reads: str  # what it reads, in the plural, as the end of "slowstep reads ..."
     sniff: Callable[[bytes, Path], bool]
     read: Callable[[Path, HowRead], Timeline]
-    coverage: Mapping[str, KindCoverage]  # of each of KINDS, what it can see at most
+    coverage: Mapping[str, KindCoverage]  # of each of KINDS, what it can see at most; a timeline states what it has
     processes: Callable[[Path], Sequence[int]] = _one
     endings: tuple[str, ...] = ()  # of the names that profilers give: an empty file of such a name is a lost trace

@@ -6,10 +6,12 @@ import re
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from slowstep.errors import UnreadableInput
+from slowstep.sources._covered import covered_by_trace
 from slowstep.sources._filled import clock_of, recorded_kinds
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.co_readers import CoReaderLost, CoReaders, co_readers_here
@@ -21,7 +23,7 @@ from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
 from slowstep.sources._last_steps import left_out
 from slowstep.sources._source import PLAIN, HowRead, Source
-from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import TRACED, UNSEEN, ShownWith
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -140,7 +142,8 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     health = (*health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)), *([left_out(left)] if left else []))
-    return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts, coverage=COVERAGE)
+    coverage = covered_by_trace(COVERAGE, tables)
+    return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts, coverage=coverage)
 
 
 def _count_damage(counts: Counter[str], unpacked: Unpacked, reader: EventReader, columns: Columns) -> None:
@@ -169,13 +172,13 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
 
 
 COVERAGE: Final = {
-    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "functions": KindCoverage(CoverageLevel.EXACT, "every step traced with_stack"),
+    "steps": TRACED,
+    "host": TRACED,
+    "functions": replace(TRACED, shown_with=ShownWith.STACKS),
     "batches": UNSEEN,
-    "device": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "allocations": KindCoverage(CoverageLevel.EXACT, "every step traced with profile_memory"),
+    "device": TRACED,
+    "dispatches": TRACED,
+    "allocations": replace(TRACED, shown_with=ShownWith.MEMORY),
     "machine": UNSEEN,
 }
 SOURCE = Source(

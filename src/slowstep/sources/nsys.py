@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health, HealthKind
+from slowstep.sources._covered import covered_by_trace
 from slowstep.sources._filled import clock_doubts, clock_of, filled, recorded_kinds, time_doubts
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
@@ -23,7 +24,7 @@ from slowstep.sources._nsys.database import Database, opened
 from slowstep.sources._nsys.rows import NsysRows, gather
 from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, HowRead, Source
-from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import TRACED, UNSEEN, ShownWith
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.timeline import Timeline
@@ -198,7 +199,8 @@ def _timeline(
     health += [*_absent_names(path, database, strings), *clock_doubts(host, device)]
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
-    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=COVERAGE)
+    coverage = covered_by_trace(COVERAGE, tables)
+    return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=coverage)
 
 
 def _host_tables(
@@ -305,12 +307,12 @@ def _session_began_ns(database: Database) -> int:
 
 
 COVERAGE: Final = {
-    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step that an NVTX range marks"),
-    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "steps": replace(TRACED, shown_with=ShownWith.NVTX_RANGE),
+    "host": TRACED,
     "functions": UNSEEN,
     "batches": UNSEEN,
-    "device": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "device": TRACED,
+    "dispatches": TRACED,
     "allocations": UNSEEN,
     "machine": UNSEEN,
 }

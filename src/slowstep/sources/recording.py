@@ -13,6 +13,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.record.launching.folder import LAUNCHER_NOTES, is_recording
 from slowstep.record.writing import format as fmt
+from slowstep.sources._covered import covered_by_recording
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
@@ -24,7 +25,7 @@ from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
 from slowstep.sources._recording.run import run_facts
 from slowstep.sources._source import PLAIN, HowRead, Source
-from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, CoveredSteps, KindCoverage, ShownWith
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
@@ -72,7 +73,8 @@ class OpenRecording:
         tables = _joined([*made, *self._machine])
         tables["updates"] = self._updates
         processes = tuple(self._processes)
-        return Timeline(source="recording", tables=tables, processes=processes, run=self._run, health=self._health, coverage=COVERAGE)
+        coverage = covered_by_recording(COVERAGE, tables)
+        return Timeline(source="recording", tables=tables, processes=processes, run=self._run, health=self._health, coverage=coverage)
 
     def outline(self) -> Timeline:
         """The same without the tables of any process."""
@@ -196,10 +198,10 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
 
 COVERAGE: Final = {
     "steps": KindCoverage(CoverageLevel.EXACT),
-    "host": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
-    "functions": KindCoverage(CoverageLevel.SAMPLED, "every step, in a long recording one in several"),
-    "batches": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
-    "device": UNSEEN,
+    "host": KindCoverage(CoverageLevel.EXACT, CoveredSteps.ONE_IN_SEVERAL),
+    "functions": KindCoverage(CoverageLevel.SAMPLED, CoveredSteps.ONE_IN_SEVERAL),
+    "batches": KindCoverage(CoverageLevel.EXACT, CoveredSteps.ONE_IN_SEVERAL),
+    "device": KindCoverage(CoverageLevel.SAMPLED, CoveredSteps.ONE_IN_SEVERAL, shown_with=ShownWith.ASKED_DEVICE),
     "dispatches": UNSEEN,
     "allocations": UNSEEN,
     "machine": KindCoverage(CoverageLevel.SAMPLED),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health, HealthKind
+from slowstep.sources._covered import covered_by_trace
 from slowstep.sources._filled import clock_doubts, clock_of, filled, recorded_kinds, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
@@ -26,7 +28,7 @@ from slowstep.sources._xplane.plane import Line, Plane
 from slowstep.sources._xplane.programs import compute_gradients, program_name, programs
 from slowstep.sources._xplane.rows import XplaneRows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
-from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import TRACED, UNSEEN, ShownWith
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -98,7 +100,8 @@ def _timeline(found: XplaneFiles, mapped: mmap.mmap, how: HowRead, stack: ExitSt
     facts = _facts(found, tables, read, hostnames(data), len(data), complete=complete)
     name = found.file.name
     run = RunFacts(name=name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=COVERAGE)
+    coverage = covered_by_trace(COVERAGE, tables)
+    return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts, coverage=coverage)
 
 
 def _nothing(found: XplaneFiles, count: int, *, complete: bool) -> str:
@@ -267,12 +270,12 @@ def _facts(
 
 
 COVERAGE: Final = {
-    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
-    "functions": KindCoverage(CoverageLevel.EXACT, "every step traced with python_tracer_level=1"),
+    "steps": TRACED,
+    "host": TRACED,
+    "functions": replace(TRACED, shown_with=ShownWith.PYTHON_TRACER),
     "batches": UNSEEN,
-    "device": KindCoverage(CoverageLevel.EXACT, "every traced step of an accelerator"),
-    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step of an accelerator"),
+    "device": replace(TRACED, shown_with=ShownWith.ACCELERATOR),
+    "dispatches": replace(TRACED, shown_with=ShownWith.ACCELERATOR),
     "allocations": UNSEEN,
     "machine": UNSEEN,
 }

@@ -1,9 +1,10 @@
-"""How much a source can see: what it states of each kind of thing, and of which steps that holds."""
+"""How much is seen: what of each kind, and of which steps. A source states it at most, and of each timeline that it reads what that has."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 
 class CoverageLevel(StrEnum):
@@ -14,14 +15,38 @@ class CoverageLevel(StrEnum):
     NONE = "none"
 
 
-class KindCoverage(NamedTuple):
-    """What a source states of a kind."""
+class CoveredSteps(StrEnum):
+    """The steps of which it is known."""
+
+    ALL = "all"
+    ONE_IN_SEVERAL = "one_in_several"  # of a recording that reached its size limit; the others have only their number
+    TRACED = "traced"
+    NONE = "none"
+
+
+class ShownWith(StrEnum):
+    """What a profiler was asked for, or what is there, where it shows something: else its traces have nothing of that."""
+
+    STACKS = "with_stack"
+    MEMORY = "profile_memory"
+    PYTHON_TRACER = "python_tracer_level=1"
+    NVTX_RANGE = "nvtx_range"
+    ACCELERATOR = "accelerator"
+    ASKED_DEVICE = "asked_device"
+
+
+@dataclass(frozen=True, slots=True)
+class KindCoverage:
+    """What is stated of a kind: by a source what it can see at most, and `shown_with` what; of a timeline, what it has."""
 
     known: CoverageLevel
-    steps: str = "every step"
+    steps: CoveredSteps = CoveredSteps.ALL
+    one_in: float | None = None  # of ONE_IN_SEVERAL: how many steps there were for each that is known
+    shown_with: ShownWith | None = None
 
 
-UNSEEN: Final = KindCoverage(CoverageLevel.NONE, "no step")
+UNSEEN: Final = KindCoverage(CoverageLevel.NONE, CoveredSteps.NONE)
+TRACED: Final = KindCoverage(CoverageLevel.EXACT, CoveredSteps.TRACED)
 
 KINDS: Final = {
     "steps": "where each begins and ends",

@@ -166,7 +166,11 @@ class DeviceIntervals:
         """The rows that may have taken time, in order of their begin; of those that begin together the order stays."""
         taken = np.flatnonzero(self.end_high_ns > self.start_low_ns)
         order = taken[np.argsort(self.start_low_ns[taken], kind="stable")]
-        return replace(self, **{name: values[order] for name, values in self._columns().items()})
+        return self.rows(order)
+
+    def rows(self, rows: Ints) -> Self:
+        """Some of the rows, by number."""
+        return replace(self, **{name: values[rows] for name, values in self._columns().items()})
 
     def completed(self, thread: int) -> DeviceIntervals:
         """The same with rows for the time in which rows may be missing: `thread` may have dispatched anything by then, and the device may

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from slowstep.health import Health
-from slowstep.timeline.coverage import NOTHING, KindCoverage
+from slowstep.timeline.coverage import NOTHING, UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.stored import Stored, chosen
@@ -186,7 +186,7 @@ class Timeline:
     run: RunFacts
     health: tuple[Health, ...]
     trace: TraceFacts | None = None  # where the source is a profiler's trace
-    coverage: Mapping[str, KindCoverage] = field(default_factory=lambda: NOTHING)  # what the source states of each of KINDS, at most
+    coverage: Mapping[str, KindCoverage] = field(default_factory=lambda: NOTHING)  # of each of KINDS, what it has
     found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by functions that are `found_once`
 
     @property
@@ -198,6 +198,10 @@ class Timeline:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
         declared, found = TABLE[name], self.tables.get(name)
         return declared.empty() if found is None else found
+
+    def level(self, kind: str) -> CoverageLevel:
+        """How what is of one of KINDS is known."""
+        return self.coverage.get(kind, UNSEEN).known
 
     def rows(self, name: str, *columns: str, kinds: Collection[str] = ()) -> pl.DataFrame:
         """Some columns of a table; with `kinds` only the rows whose column `kind` holds one of these, in the same order.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from made_measured_traces import EVERYTHING, OF_TRACES, TRACED, made_measured
+from made_measured_traces import EVERYTHING, OF_TRACES, made_measured
 from made_measurements import OF_RECORDINGS, measurements
 from made_topics import with_topics
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.timeline.coverage import UNSEEN
+from slowstep.timeline.coverage import TRACED, UNSEEN, CoverageLevel, KindCoverage
 
 ASKED = {"loader": [{"step": 0, "name": "enumerate(DataLoader)", "end_ms": 1.0}]}
 
@@ -42,10 +42,11 @@ def test_reading_is_told_from_preprocessing_by_a_source_that_sees_how_batches_ar
     [
         ("cuda", {}, {"h2d", "d2h"}),
         ("cuda", {"device": TRACED}, set()),
+        ("cuda", {"device": KindCoverage(CoverageLevel.SAMPLED)}, {"h2d", "d2h"}),
         ("cpu", {}, set()),
         ("cpu", {"batches": UNSEEN}, {"read"}),
     ],
-    ids=["device not seen", "device seen", "no device", "batches not seen"],
+    ids=["device not seen", "device seen", "device asked", "no device", "batches not seen"],
 )
 def test_what_the_source_of_a_recording_states_that_it_cannot_see_is_unknown(device, coverage, unseen):
     assert unseen_stages(measurements(compute={"device": device}, coverage=OF_RECORDINGS | coverage)) == unseen

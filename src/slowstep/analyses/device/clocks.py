@@ -4,6 +4,9 @@ Nothing runs before it is launched, and a call that waits returns after what it 
 behind breaks the first law, one whose clock is ahead the second. A clock that is ahead also delays every launch by the same: of kernels
 that find the device idle none then begins soon, and most begin just as late as the quickest. What is behind by less than launches take, or
 ahead in a trace whose device is never idle and in which nothing waits for it, shows nothing.
+
+Where they differ, the same laws bound by how much: no work begins before its launch, nor after the return of what waited for it, and the
+quickest launch of many to an idle device takes no longer than launches do.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from slowstep.analyses.device.awaited_work import begins_after_waits
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.python.callers import Callers
 from slowstep.reasons import Reason, Wording
+from slowstep.timeline.clocks import DeviceClock
 from slowstep.timeline.intervals import Flags, Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -54,10 +58,14 @@ REMEDY: Final = "trace again with newer releases of profiler and driver, or reco
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clocks:
-    """How a device's clock stands to the host's: `early` events begin before their launch; `differ` is how, where it matters."""
+    """How a device's clock stands to the host's: `early` events begin before their launch; `differ` is how, where it matters.
+
+    `device`: the bounds of its offset then; None where nothing bounds it on both sides.
+    """
 
     early: int
     differ: Reason | None
+    device: DeviceClock | None = None
 
 
 def find_clocks(timeline: Timeline, callers: Callers) -> Clocks:
@@ -79,9 +87,25 @@ def compare_clocks(timeline: Timeline, device: int, work: pl.DataFrame) -> Clock
     known = work.filter(pl.col("launch_start_ns").is_not_null())
     start, sent = known["start_ns"].to_numpy(), known["launch_start_ns"].to_numpy()
     early = int(np.count_nonzero(start < sent))
-    differ = _behind(sent - start) or _launched(start - sent, known["idle"].to_numpy())
-    differ = differ or _awaited(begins_after_waits(timeline, device, start, sent))
-    return Clocks(early=early, differ=differ)
+    idle, late = known["idle"].to_numpy(), begins_after_waits(timeline, device, start, sent)
+    differ = _behind(sent - start) or _launched(start - sent, idle) or _awaited(late)
+    return Clocks(early=early, differ=differ, device=None if differ is None else _offset(sent - start, idle, late))
+
+
+def _offset(before_launch: Ints, idle: Flags, late: Ints) -> DeviceClock | None:
+    """What has to be added to the device's times: at least that no work begins before its launch, at most that none begins after what
+    waited for it had returned.
+    """
+    # One in a hundred may be led back to a wrong call, and one wait to wrong work.
+    low = int(np.percentile(before_launch, 99, method="lower"))
+    most = [low + LAUNCH_AT_MOST_NS] if _finds_idle(idle) else []
+    most += [-int(np.sort(late)[-WAITS_AT_LEAST])] if len(late) >= WAITS_AT_LEAST else []
+    return DeviceClock(offset_low_ns=low, offset_high_ns=min(most)) if most and low <= min(most) else None
+
+
+def _finds_idle(idle: Flags) -> bool:
+    """Whether enough launches found the device idle to tell how long a launch takes."""
+    return int(np.count_nonzero(idle)) >= max(IDLE_AT_LEAST, IDLE_SHARE * len(idle))
 
 
 def _behind(before_launch: Ints) -> Reason | None:
@@ -103,9 +127,9 @@ def _awaited(late: Ints) -> Reason | None:
 
 def _launched(delay: Ints, idle: Flags) -> Reason | None:
     """Says it where all launches to an idle device take longer than a launch does, and most take the same."""
-    own = delay[idle]
-    if len(own) < max(IDLE_AT_LEAST, IDLE_SHARE * len(delay)):
+    if not _finds_idle(idle):
         return None
+    own = delay[idle]
     least = int(own.min())
     same = np.count_nonzero(own - least <= LAUNCH_AT_MOST_NS) >= SAME_DELAY * len(own)
     if least <= AHEAD_FROM_NS or not same:

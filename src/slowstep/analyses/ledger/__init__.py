@@ -10,6 +10,7 @@
                 (frameworks/jax/inside/jitted.py, frameworks/torch/inside/_answers/device_events.py), through record/timing/stacks.py,
                 and the answer is the column `device_idle` of stacks.
     trace       lanes_beside_device.py (stage_ranges.py, beside_model.py, own_work.py) -> charge.py, idle.py -> gap_rows.py; the same
-                within bounds where the device's work is not in the trace: seen_from_host.py
+                within bounds where the device's work is not in the trace: seen_from_host.py; or where its clock is not the host's:
+                timeline/clocks.py, whose offset device/clocks.py finds
                 lane_without_device.py -> charge.py
 """

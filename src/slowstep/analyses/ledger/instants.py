@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.parts import COLUMNS, numbered, rows_of
 from slowstep.analyses.ledger.charge import Charged
 from slowstep.analyses.ledger.seen_from_host import works_unseen
-from slowstep.analyses.ledger.trace_ledger import busy_stretches, charge_host, charge_unseen
+from slowstep.analyses.ledger.trace_ledger import busy_stretches, charge_host, charge_unseen, seen_device
 from slowstep.analyses.python.callers import Callers
 from slowstep.parts import UNKNOWN
 from slowstep.timeline.intervals import Ints
@@ -21,10 +20,13 @@ TIMES = ("start_ns", "end_ns")
 
 
 def find_stretches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    """The window's stretches in order of time: `start_ns`, `end_ns` and the part. None overlaps, and neighbours differ."""
+    """The window's stretches in order of time: `start_ns`, `end_ns` and the part. None overlaps, and neighbours differ.
+
+    A device's times are its own, whatever its clock.
+    """
     if steps.is_empty():
         return gaps.select(*TIMES, *COLUMNS).clear()
-    device = busiest_device(timeline)
+    device = seen_device(timeline)
     if device is None and works_unseen(timeline):
         charged, parts_of = charge_unseen(timeline, steps, Callers(timeline))
         return _joined(pl.concat([charged.times, _known_parts(charged, parts_of)], how="horizontal"))

@@ -33,6 +33,7 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import parts_in_order
 from slowstep.parts import DEVICE_WORK, OPTIMIZER, UPDATES, Part, PartKind
+from slowstep.timeline.coverage import CoverageLevel
 from slowstep.timeline.intervals import Ints, overlap_ns
 from slowstep.timeline.spine import Counted
 from slowstep.timeline.timeline import Timeline
@@ -72,7 +73,8 @@ def build_ledger(
     _move_delays(timeline, trainer, steps, rows, device, beside_cores, gil_is_held=gil_is_held)
     is_beside = trainer.is_asynchronous or device != "cpu"
     within, by_operation = within_steps(stacks, steps), None
-    if is_beside and was_asked(within):
+    # That the device was asked need not have been in these steps.
+    if is_beside and timeline.level("device") is CoverageLevel.SAMPLED and was_asked(within):
         where = place_stacks(trainer, forwards, laid, steps, within, spans.part)
         found, by_operation = charge_probed(rows, within, where, _device_work(trainer)), find_by_operation(within, where)
     else:

@@ -2,8 +2,9 @@
 
 An instant belongs to the first of these that runs on any stream of the device: compute kernel, copy within the device, filling of memory,
 collective, copy to the device, copy from it. What is left is idle, and goes to the cause of the gap (`idle.py`). Of several devices the
-one with most kernel time is judged. Without a device the training thread is charged (`lane_without_device.py`). Where a device worked and
-the trace does not show on what, as much is charged as the host's calls tell of it (`seen_from_host.py`), within bounds.
+one with most kernel time is judged. Which of the device's work is known its coverage says: where that is not exact, as much is charged as
+the host's calls tell of it (`seen_from_host.py`), within bounds; and where they tell of no device, the training thread
+(`lane_without_device.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.seen_from_host import seen_from_host, works_unseen
 from slowstep.analyses.python.callers import Callers
 from slowstep.parts import DEVICE_WORK, Part
+from slowstep.timeline.clocks import DeviceClock, on_host
+from slowstep.timeline.coverage import CoverageLevel
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.spine import NEVER, NONE, DeviceIntervals, KnownLanes
 from slowstep.timeline.timeline import Timeline
@@ -43,14 +46,17 @@ RANKS: Final = (
 RANK_OF: Final = {kind: rank for rank, (kinds, _) in enumerate(RANKS) for kind in kinds}
 
 
-def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[Ledger, pl.DataFrame]:
+def build_trace_ledger(
+    timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None, *, clock: DeviceClock | None = None
+) -> tuple[Ledger, pl.DataFrame]:
     """The ledger of the steps and the table `gaps`. Empty without steps.
 
-    `callers`: those of the timeline, where they were made already.
+    `callers`: those of the timeline, where they were made already. `clock`: that of the device, where it is not the host's; the ledger has
+    the bounds of its offset, the table the device's own times.
     """
     if steps.is_empty():
         return Ledger(parts=(), ns=np.zeros((0, 0))), GAPS.empty()
-    device = busiest_device(timeline)
+    device = seen_device(timeline)
     if device is None and not works_unseen(timeline):
         charged, parts = charge_host(timeline, steps)
         return charged_ledger(charged, lambda codes: parts[codes], steps.height), GAPS.empty()
@@ -58,12 +64,20 @@ def build_trace_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers
     if device is None:
         charged, parts_of = charge_unseen(timeline, steps, callers)
         return charged_ledger(charged, parts_of, steps.height), GAPS.empty()
-    lanes = TraceLanes(timeline)
-    charged, idle = charge(edges_of(steps), lanes, work_of(timeline, device))
+    lanes, work = TraceLanes(timeline), work_of(timeline, device)
+    charged, idle = charge(edges_of(steps), lanes, work)
     causes = Causes(lanes, callers, idle["cause"].to_numpy())
-    worked_on = [part for _, part in RANKS]
-    ledger = charged_ledger(charged, lambda codes: _parts(causes, worked_on, codes), steps.height)
-    return ledger, gap_rows(timeline, idle, steps, causes, callers)
+    gaps = gap_rows(timeline, idle, steps, causes, callers)
+    if clock is not None:
+        charged, idle = charge(edges_of(steps), lanes, on_host(work, clock))
+        causes = Causes(lanes, callers, idle["cause"].to_numpy())
+    parts_of = partial(_parts, causes, [part for _, part in RANKS])
+    return charged_ledger(charged, parts_of, steps.height), gaps
+
+
+def seen_device(timeline: Timeline) -> int | None:
+    """The device that is judged, where all that it did is known: what has no row was idle. Else None."""
+    return busiest_device(timeline) if timeline.level("device") is CoverageLevel.EXACT else None
 
 
 def charge_host(timeline: Timeline, steps: pl.DataFrame) -> tuple[Charged, pl.DataFrame]:

@@ -17,7 +17,8 @@ import polars as pl
 import slowstep
 from slowstep.health import Health, HealthKind
 from slowstep.sources._last_steps import last_steps, left_out, of_tables
-from slowstep.sources._source import HowRead, Source
+from slowstep.sources._source import HowRead
+from slowstep.timeline.coverage import CoverageLevel, CoveredSteps, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
@@ -38,7 +39,7 @@ FACTS = "facts.json"
 def read_cached(found: FoundTrace, how: HowRead) -> Timeline:
     """The timeline of a trace, from the cache where this very file was read before. Raises what the source raises."""
     folder = _folder(found)
-    kept = _load(folder, found.source, how.most_events) if folder is not None else None
+    kept = _load(folder, how.most_events) if folder is not None else None
     if kept is not None:
         return _with_less_memory(kept, how)
     began = time.perf_counter()
@@ -88,7 +89,7 @@ def _last_steps(timeline: Timeline, most_events: int | None) -> Timeline:
     return replace(timeline, tables={**timeline.tables, **tables}, trace=trace, health=(*timeline.health, left_out(steps)))
 
 
-def _load(folder: Path, source: Source, most_events: int | None) -> Timeline | None:
+def _load(folder: Path, most_events: int | None) -> Timeline | None:
     """What was kept, or of more events than are wanted the last steps; None where nothing was, or what another version kept."""
 
     def column(table: str, name: str) -> pl.Series:
@@ -111,7 +112,7 @@ def _load(folder: Path, source: Source, most_events: int | None) -> Timeline | N
             run=RunFacts(**run),
             health=(*map(_health, facts["health"]), *([left_out(steps)] if steps else [])),
             trace=TraceFacts(**trace | ({"events": sum(map(len, cut.values()))} if cut else {})),
-            coverage=source.coverage,
+            coverage={kind: _stated(*stated) for kind, stated in facts["coverage"].items()},
         )
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         return None
@@ -133,6 +134,7 @@ def _keep(folder: Path, timeline: Timeline) -> None:
             "trace": trace,
             "run": asdict(timeline.run),
             "health": [_as_kept(row) for row in timeline.health],
+            "coverage": {kind: (stated.known, stated.steps) for kind, stated in timeline.coverage.items()},
         }
         (unfinished / FACTS).write_text(json.dumps(facts), encoding="utf-8")
         unfinished.rename(folder)
@@ -140,6 +142,11 @@ def _keep(folder: Path, timeline: Timeline) -> None:
     except (OSError, pl.exceptions.PolarsError):
         if unfinished is not None:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _stated(known: str, steps: str) -> KindCoverage:
+    """What was stated of a kind, of what was kept: that of a trace."""
+    return KindCoverage(CoverageLevel(known), CoveredSteps(steps))
 
 
 def _as_kept(row: Health) -> dict[str, Any]:

@@ -10,15 +10,19 @@ import pytest
 from made_traces import host
 from simulated_device import Simulated, steps_of
 from slowstep.analyses.completeness import find_trace_doubts
-from slowstep.analyses.device.clocks import AHEAD_AT_LAUNCHES, AHEAD_AT_WAITS, BEHIND, find_clocks
+from slowstep.analyses.device.clocks import AHEAD_AT_LAUNCHES, AHEAD_AT_WAITS, BEHIND, LAUNCH_AT_MOST_NS, find_clocks
+from slowstep.analyses.events.parts import KERNELS
+from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.analyses.replay.unjudged import reason_of
 from slowstep.diagnosis.engine import diagnose
+from slowstep.parts import UNKNOWN
 from slowstep.reason_words import sentence
 from slowstep.reasons import Reason
+from slowstep.timeline.clocks import DeviceClock
 from slowstep.timeline.timeline import Timeline
 
 
@@ -42,6 +46,12 @@ def shifted(simulated: Simulated, us: float) -> Timeline:
 
 def told(timeline: Timeline) -> Reason | None:
     return find_clocks(timeline, Callers(timeline)).differ
+
+
+def bounds(timeline: Timeline) -> DeviceClock:
+    clock = find_clocks(timeline, Callers(timeline)).device
+    assert clock is not None
+    return clock
 
 
 def launches_free(timeline: Timeline) -> dict[str, Any]:
@@ -100,6 +110,57 @@ def test_waiting_calls_that_return_before_the_work_begins_say_that_its_clock_is_
 
     assert differ is not None
     assert differ.of(AHEAD_AT_WAITS)
+
+
+@pytest.mark.parametrize("us", [-5000, -50, 3000])
+def test_the_offset_of_a_clock_that_differs_is_bounded_by_the_quickest_launch(us: int) -> None:
+    clock = bounds(shifted(launching(), us))
+
+    assert clock.offset_low_ns <= -us * 1000 <= clock.offset_high_ns
+    assert clock.offset_high_ns - clock.offset_low_ns == LAUNCH_AT_MOST_NS
+
+
+@pytest.mark.parametrize("us", [700, 5000])
+def test_the_offset_of_a_device_that_is_never_idle_is_bounded_by_what_waited_for_it(us: int) -> None:
+    clock = bounds(shifted(launching(kernel_us=300.0, wait=True, steps=4), us))
+
+    assert clock.offset_low_ns <= -us * 1000 <= clock.offset_high_ns
+    assert clock.offset_high_ns - clock.offset_low_ns > LAUNCH_AT_MOST_NS
+
+
+def test_nothing_bounds_the_offset_of_a_device_that_is_never_idle_and_never_waited_for() -> None:
+    busy = shifted(launching(kernel_us=300.0), -50_000)
+
+    assert told(busy) is not None
+    assert find_clocks(busy, Callers(busy)).device is None
+
+
+def test_clocks_that_agree_have_no_offset() -> None:
+    timeline = launching().trace()
+
+    assert find_clocks(timeline, Callers(timeline)).device is None
+
+
+@pytest.mark.parametrize("us", [-50, 3000])
+def test_a_device_whose_clock_differs_is_charged_within_the_bounds_of_its_offset(us: int) -> None:
+    same, off = launching(kernel_us=50.0).trace(), shifted(launching(kernel_us=50.0), us)
+    steps = steps_of(same)
+
+    right, _ = build_trace_ledger(same, steps)
+    wrong, _ = build_trace_ledger(off, steps, clock=bounds(off))
+
+    assert right.low is None
+    least, most = wrong.bounds(KERNELS)
+    assert 0 < least < right.total_of(KERNELS) < most
+    assert all(low <= right.total_of(part) <= high for part in right.parts for low, high in [wrong.bounds(part)])
+
+
+def test_the_ledger_of_a_trace_has_bounds_where_its_clocks_differ() -> None:
+    right, wrong = (measure_trace(shifted(launching(), us)).ledger for us in (0, 3000))
+
+    assert right.low is None
+    assert wrong.low is not None
+    assert wrong.total_of(UNKNOWN) > 0
 
 
 @pytest.mark.parametrize("us", [-50, -2000, 3000])

@@ -10,13 +10,14 @@ from polars.testing import assert_frame_equal
 from made_traces import device, host, made_trace, step
 from slowstep.health import HealthKind
 from slowstep.sources._source import PLAIN, HowRead, Source
-from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
+from slowstep.timeline.coverage import KINDS, TRACED, UNSEEN
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow.traces import parsed_traces
 from slowstep.workflow.traces.find import FoundTrace
 from slowstep.workflow.traces.parsed_traces import read_cached
 
-TRACED = dict.fromkeys(KINDS, KindCoverage(CoverageLevel.EXACT))
+AT_MOST = dict.fromkeys(KINDS, TRACED)
+WITHOUT_STACKS = AT_MOST | {"functions": UNSEEN}
 
 
 class Counting:
@@ -25,7 +26,7 @@ class Counting:
     def __init__(self, steps: int = 1) -> None:
         self.reads = 0
         self.begins = range(0, 10 * steps, 10)
-        self.source = Source(name="made", reads="made traces", sniff=lambda head, path: True, read=self.read, coverage=TRACED)
+        self.source = Source(name="made", reads="made traces", sniff=lambda head, path: True, read=self.read, coverage=AT_MOST)
 
     def read(self, path, how):
         self.reads += 1
@@ -34,7 +35,7 @@ class Counting:
             devices=[device("gemm", at + 3, at + 9, correlation=at + 7, bytes=None) for at in self.begins],
             steps=[step(number, at, at + 10) for number, at in enumerate(self.begins, start=1)],
         )
-        return replace(made, coverage=TRACED, health=(HealthKind("garbage", "notice", "{rows:count row}")(2, rows=5),))
+        return replace(made, coverage=WITHOUT_STACKS, health=(HealthKind("garbage", "notice", "{rows:count row}")(2, rows=5),))
 
     @staticmethod
     def hosts(at):
@@ -65,7 +66,7 @@ def test_the_second_look_is_not_read_again_and_sees_the_same(cache, trace):
     for table in TRACE_TABLES:
         assert_frame_equal(first.table(table.name), second.table(table.name))
     assert (first.trace, first.run, first.health) == (second.trace, second.run, second.health)
-    assert first.coverage == second.coverage == TRACED
+    assert first.coverage == second.coverage == WITHOUT_STACKS
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
