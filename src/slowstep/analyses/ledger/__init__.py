@@ -13,3 +13,8 @@
                 within bounds where the device's work is not in the trace: seen_from_host.py
                 lane_without_device.py -> charge.py
 """
+
+from typing import Final
+
+# Of the timeline: what this package reads, and nothing else (tests/declared_tables.py).
+TABLES: Final = frozenset({"cpu_marks", "device_events", "handed_work", "host_events", "marked_steps"})
