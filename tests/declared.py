@@ -23,14 +23,17 @@ class SeenByRule(Measurements):
     def __init__(self, m: Measurements, rule: Rule) -> None:
         super().__init__({}, [])
         self._whole, self._rule = m, rule
-        self._declared = frozenset((*rule.topics, *rule.where_known))
+        provider = next((provider for provider in rule.providers if provider.knows(m)), None)
+        self._declared = frozenset((*rule.topics, *(() if provider is None else provider.topics)))
+        # A provider that lacks some is asked for none of them, only whether they are there.
+        self._asked = self._declared.union(*(each.topics for each in rule.providers))
 
     def topic(self, name: str) -> Any:
-        self._allow(name)
+        self._allow(name, self._declared)
         return self._whole.topic(name)
 
-    def _allow(self, name: str) -> None:
-        if name not in self._declared:
+    def _allow(self, name: str, declared: frozenset[str]) -> None:
+        if name not in declared:
             raise Undeclared(f"the rule {self._rule.name} reads the topic {name!r}, which is not among those that it declares")
 
     @property
@@ -39,7 +42,7 @@ class SeenByRule(Measurements):
 
     def has(self, *topics: str) -> bool:
         for name in topics:
-            self._allow(name)
+            self._allow(name, self._asked)
         return self._whole.has(*topics)
 
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from declared import hold_rules_to_their_topics
+from declared_tables import hold_analyses_to_their_tables
 from golden.answers import code_of_part
 
 
 @pytest.fixture(autouse=True)
-def only_declared_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     hold_rules_to_their_topics(monkeypatch)
+    hold_analyses_to_their_tables(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ ELSEWHERE = {
 NOT_BROUGHT = {
     "diagnosis/evidence/after_pause.py": ["(SHORTEST_NS, SHORT_NS, LONG_NS)"],
     "diagnosis/evidence/compute/optimizer_side.py": ["MOST_ELEMENTS", "(SHORT_NS, LONG_NS)"],
-    "diagnosis/evidence/marked/marked_steps.py": ["HOST_SHARE"],
+    "diagnosis/evidence/profiled/marked_steps.py": ["HOST_SHARE"],
     "diagnosis/rules/compute/unfused_optimizer.py": ["WORTH"],
     "diagnosis/rules/input/cold_cache.py": ["BYTES_AT_LEAST"],
     "diagnosis/rules/input/slow_collate.py": ["FEWER_PARTS"],

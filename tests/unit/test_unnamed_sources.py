@@ -39,9 +39,9 @@ KEYS = {
 # How many sentences of a file say where the measurements come from, to whoever reads them. The numbers only fall.
 SENTENCES = {
     "evidence/device/copy_sites.py": 1,
-    "evidence/marked/marked_steps.py": 1,
-    "evidence/marked/named_ranges.py": 1,
-    "evidence/marked/not_shown.py": 7,
+    "evidence/profiled/marked_steps.py": 1,
+    "evidence/profiled/named_ranges.py": 1,
+    "evidence/profiled/not_shown.py": 7,
     "evidence/unnamed.py": 3,
     "rules/compute/dominant_operation.py": 2,
     "rules/compute/double_precision.py": 1,

@@ -16,6 +16,9 @@ from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Value
 from slowstep.timeline.timeline import Timeline
 
+# Of the timeline.
+TABLES: Final = frozenset({"device_events", "host_events", "marked_steps"})
+
 _DIFFER: Final = f"{{differ}}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
 DEVICE_WORK_BEFORE_ITS_LAUNCH: Final = HealthKind("device-work-before-its-launch", "notice", _DIFFER)
 CLOCKS_DIFFER: Final = HealthKind("clocks-differ", "notice", _DIFFER)

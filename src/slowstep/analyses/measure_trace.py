@@ -43,6 +43,9 @@ from slowstep.timeline.coverage import KindCoverage
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
+# Of the timeline: what is read here, beside what packages of analyses do.
+TABLES: Final = frozenset({"trace_devices"})
+
 ChosenStep = int | Literal["slowest", "median"] | None
 STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
 CHOSEN_BY = Wording("chosen-by", ", the {which} one")

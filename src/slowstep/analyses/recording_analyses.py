@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 import polars as pl
@@ -39,6 +39,8 @@ from slowstep.faults import Attempts, Fault
 from slowstep.frameworks._known import device_of
 from slowstep.timeline.timeline import Timeline
 
+# Of the timeline: what is read here, beside what packages of analyses do.
+TABLES: Final = frozenset({"aggregates", "cpu_marks", "readings", "totals"})
 # What measures a capture; None of one that left no file. Raises UnreadableInput.
 MeasureCapture = Callable[[Capture], Measurements | None]
 

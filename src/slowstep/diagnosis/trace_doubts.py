@@ -7,7 +7,7 @@ from typing import Final
 from slowstep.analyses.device.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.whole_steps import COPY_AGAIN, WORK_LOST
-from slowstep.diagnosis.evidence.marked.not_shown import to_mark_steps
+from slowstep.diagnosis.evidence.profiled.not_shown import to_mark_steps
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, Answers
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.frameworks._events import Event

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.marked.not_shown import ALL_STEPS
+from slowstep.diagnosis.evidence.profiled.not_shown import ALL_STEPS
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,

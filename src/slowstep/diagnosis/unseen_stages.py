@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device
 from slowstep.parts import PartKind
 from slowstep.stages import RESULT_STAGES
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel

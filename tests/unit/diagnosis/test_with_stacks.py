@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
-from slowstep.diagnosis.evidence.marked.not_shown import with_stacks
+from slowstep.diagnosis.evidence.profiled.not_shown import with_stacks
 
 WITHOUT = EVERYTHING - {"stacks", "python"}
 

@@ -14,3 +14,8 @@
                 timeline/clocks.py, whose offset device/clocks.py finds
                 lane_without_device.py -> charge.py
 """
+
+from typing import Final
+
+# Of the timeline: what this package reads, and nothing else (tests/declared_tables.py).
+TABLES: Final = frozenset({"cpu_marks", "device_events", "handed_work", "host_events", "marked_steps"})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.diagnosis.evidence.marked.named_ranges import Shortened
+from slowstep.diagnosis.evidence.profiled.named_ranges import Shortened
 
 STEPS: Any = SimpleNamespace(step_ns=np.array([100e6, 200e6]))
 

@@ -12,8 +12,8 @@ from slowstep.analyses.events.parts import COPIES, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.run_dry import RunDry, WaitsFor, run_dries, together_ns
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step, spread_over
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step, spread_over
 from slowstep.findings import Evidence
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events

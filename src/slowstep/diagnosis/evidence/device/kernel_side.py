@@ -11,7 +11,7 @@ import polars as pl
 from slowstep.analyses.events.parts import KERNELS, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import Evidence, Finding

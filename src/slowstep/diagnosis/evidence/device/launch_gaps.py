@@ -16,7 +16,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP
-from slowstep.diagnosis.evidence.marked.marked_steps import MOST, by_step
+from slowstep.diagnosis.evidence.profiled.marked_steps import MOST, by_step
 from slowstep.diagnosis.replayed import Replayed
 
 

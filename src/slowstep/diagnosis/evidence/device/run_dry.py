@@ -16,8 +16,8 @@ from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.events.parts import COLUMNS, is_part, part_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import by_step
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import by_step
 from slowstep.parts import Part, PartKind
 
 # Calls that give memory back or ask for it wait for the device too; they are another problem's.

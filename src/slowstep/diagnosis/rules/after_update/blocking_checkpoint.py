@@ -25,18 +25,20 @@ What to try:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_pause import after_pauses, longer_after, with_pauses
 from slowstep.diagnosis.evidence.input.input_side import SIDE_BY_SIDE
-from slowstep.diagnosis.evidence.marked.named_ranges import WRITES, judge_ranges
+from slowstep.diagnosis.evidence.profiled.named_ranges import WRITES, ranges
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.diagnosis.provider import Details, HeldTime, Provider
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule, judge_provided
+from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -51,36 +53,34 @@ NEARLY_ALL = 0.9
 
 def judge(m: Measurements) -> Answer:
     """Whether checkpoint writes, or ranges that are named for them, hold the training thread."""
-    return judge_ranges(m, NAME, WRITES) if m.has("device") else _by_calls(m)
+    return judge_provided(m, NAME, PROVIDERS)
 
 
-def _by_calls(m: Measurements) -> Answer:
-    """Whether checkpoint writes hold the training thread."""
+def _by_calls(m: Measurements) -> HeldTime | None:
+    """What checkpoint writes hold of the training thread."""
     parts = [part for part in m.ledger.parts if is_saving(part)]
     if not parts:
         return None
     removed = sum((with_core_delay(m, part) for part in parts), 0.0 * m.step_ns)
     share, low, high = share_interval(m, removed)
-    if share < CLAIM:
-        return None
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_calls, m, parts, removed, share))
+
+
+def _of_calls(m: Measurements, parts: list[Part], removed: Floats, share: float) -> Details:
     spared = after_pauses(m, removed)
     counterfactual = with_pauses(_without_writing(m, parts, removed), spared)
     each = float(removed.sum()) / max(m.saves.count, 1)
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="store",
         title=f"{_stopping(m, parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, "
         f"{format_share(share)} of the time",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=tuple(parts),
         evidence=(*_evidence_of_calls(m, parts, each, share), *longer_after(spared), saved_by(m, counterfactual)),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain(), _lever(m, parts)),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _evidence_of_calls(m: Measurements, parts: list[Part], each: float, share: float) -> tuple[Evidence, ...]:
@@ -161,10 +161,8 @@ def _fixes(words: Words, lever: str | None) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("store",),
-    topics=("ledger", "steps", "training"),
-    where_known=("compute", "device", "facts", "input", "machine", "marks", "python", "replay", "saves", "trainer"),
-    judge=judge,
+PROVIDERS = (
+    ranges(WRITES),
+    Provider(topics=("compute", "input", "machine", "python", "saves", "trainer"), find=_by_calls),
 )
+RULE = Rule(name=NAME, stages=("store",), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

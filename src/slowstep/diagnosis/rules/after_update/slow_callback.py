@@ -33,6 +33,7 @@ What to try:
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.ledger.saves import is_saving
@@ -55,7 +56,7 @@ from slowstep.diagnosis.evidence.after_update import (
 )
 from slowstep.diagnosis.evidence.growing import growing, is_blamed
 from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
-from slowstep.diagnosis.evidence.marked.named_ranges import CALLBACKS, judge_ranges
+from slowstep.diagnosis.evidence.profiled.named_ranges import CALLBACKS, ranges
 from slowstep.diagnosis.evidence.record_longer import record_longer
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
@@ -63,8 +64,9 @@ from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_dela
 from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
+from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, Unsure
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule, judge_provided
+from slowstep.findings import Evidence, EvidenceCode, Fix
 from slowstep.frameworks._known import does_for_less
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -103,11 +105,11 @@ NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack sample show
 
 def judge(m: Measurements) -> Answer:
     """Whether one function, or one named range, beside the model holds the training thread."""
-    return judge_ranges(m, NAME, CALLBACKS) if m.has("device") else _by_functions(m)
+    return judge_provided(m, NAME, PROVIDERS)
 
 
-def _by_functions(m: Measurements) -> Answer:
-    """Whether one function after the update holds the training thread."""
+def _by_functions(m: Measurements) -> Provided:
+    """What one function after the update holds of the training thread."""
     beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in RESULT_STAGES}
     named = {part: count for part, count in beside.items() if part.kind is not PartKind.VALIDATION and not is_saving(part)}
     unnamed = [part for part in m.ledger.parts if part.stage in RESULT_STAGES and part not in named]
@@ -116,9 +118,9 @@ def _by_functions(m: Measurements) -> Answer:
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
             if are_notes_lost(m):
-                return NotJudged(rule=NAME, reason=how_to_name(m))
+                return Unsure(reason=how_to_name(m))
             tell = how_to_name(m) if m.python.has_stacks else record_longer(m)
-            return NotJudged(rule=NAME, reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
+            return Unsure(reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share_of(p) >= CLAIM]
@@ -129,21 +131,37 @@ def _by_functions(m: Measurements) -> Answer:
         return None
     known = (part, part if growth is None else growth.part)
     more = [p for p in unsaid if not any(map(p.is_like, known)) and _share(m, p) * _spread(m, p, named).low >= CLAIM]
-    return _judge_part(m, part, named, max(more, key=m.ledger.total_of, default=None))
+    return _held_by(m, part, named, max(more, key=m.ledger.total_of, default=None))
 
 
-def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: Part | None) -> Judged | None:
+def _held_by(m: Measurements, part: Part, named: dict[Part, int], following: Part | None) -> HeldTime:
     """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named.
 
     The one that takes most after it is said, and is not in the gain.
     """
-    stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = _spread(m, part, named)
     held = in_both(m, part, with_core_delay(m, part), spread)
     counterfactual = _without(m, part, spread, held)
     share, low, high = share_interval(m, counterfactual.expected.removed_ns)
-    if share < CLAIM:
-        return None
+    return HeldTime(
+        share=share,
+        low=low * spread.low if held is None else share_interval(m, held.low)[1],
+        high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
+        at_least=CLAIM,
+        details=partial(_of_function, m, part, named, following, share, held, counterfactual),
+    )
+
+
+def _of_function(
+    m: Measurements,
+    part: Part,
+    named: dict[Part, int],
+    following: Part | None,
+    share: float,
+    held: InBoth | None,
+    counterfactual: Counterfactual,
+) -> Details:
+    stacks, timed = named.get(part), m.ledger.timed.get(part)
     spared = after_pauses(m, with_core_delay(m, part))
     counterfactual = with_pauses(counterfactual, spared)
     where = _where(m, held) if stacks or timed else ""
@@ -158,21 +176,17 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         *longer_after(spared),
         saved_by(m, counterfactual),
     )
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage=part.stage,
         title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time"
         f"{waits_in_it(m, share, part)}{_more(m, following)}",
-        share=share,
-        share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
-        share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
         claims=_claims(m, part) if held is None else (*_claims(m, part), BODY),
         evidence=evidence,
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, part, entry),
         names_cause=not better_named(m, part),
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _without(m: Measurements, part: Part, spread: TimeSpread, held: InBoth | None) -> Counterfactual:
@@ -367,10 +381,8 @@ def _lever(m: Measurements, part: Part) -> str | None:
     return LOGGING_OFF if part.kind in (PartKind.PROGRESS_BAR, PartKind.LOGGING) else stub_of(m, part)
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("output", "store"),
-    topics=("ledger", "steps", "training"),
-    where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
-    judge=judge,
+PROVIDERS = (
+    ranges(CALLBACKS),
+    Provider(topics=("after_update", "compute", "input", "machine", "over_time", "python", "trainer"), find=_by_functions),
 )
+RULE = Rule(name=NAME, stages=("output", "store"), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

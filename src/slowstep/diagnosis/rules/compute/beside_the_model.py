@@ -32,23 +32,25 @@ What to try:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.outside_model import OutsideModel
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.after_update import named_by
+from slowstep.diagnosis.evidence.after_update import NamedParts, named_by
 from slowstep.diagnosis.evidence.compute.untimed import unseen_python
 from slowstep.diagnosis.evidence.input.made_in_body import gain_in_workers
-from slowstep.diagnosis.evidence.marked.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.profiled.named_ranges import DEVICE_WORK
 from slowstep.diagnosis.evidence.spread import TimeSpread
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, Unsure
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule, judge_provided
+from slowstep.findings import Evidence, Fix, Gain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
@@ -63,41 +65,40 @@ UNKNOWN_OF_GRADIENTS = "it ran less often, or on all parameters at once"
 
 def judge(m: Measurements) -> Answer:
     """Whether somebody's own work beside the model holds the step, or the device."""
-    return judge_device_work(m, NAME) if m.has("device") else _by_calls(m)
+    return judge_provided(m, NAME, PROVIDERS)
 
 
-def _by_calls(m: Measurements) -> Answer:
-    """Whether such a function holds the step."""
-    found = [judged for judged in (_judge_function(m), _judge_transform(m)) if judged is not None]
+def _by_calls(m: Measurements) -> Provided:
+    """What such a function holds of the step."""
+    found = [held for held in (_by_function(m), _by_transform(m)) if held is not None and held.share >= CLAIM]
     if not found and (unseen := unseen_python(m)) is not None:
-        return NotJudged(rule=NAME, reason=unseen)
-    return max(found, key=lambda judged: judged.finding.share, default=None)
+        return Unsure(reason=unseen)
+    return max(found, key=lambda held: held.share, default=None)
 
 
-def _judge_transform(m: Measurements) -> Judged | None:
+def _by_transform(m: Measurements) -> HeldTime | None:
     """What a framework calls for the whole batch before the forward: the ledger has it as a part of its own."""
     named = named_by(m, PartKind.TRANSFORM)
     if named is None:
         return None
-    held = named.ns(m)
-    share, low, high = share_interval(m, held)
-    if share < CLAIM:
-        return None
+    ns = named.ns(m)
+    share, low, high = share_interval(m, ns)
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_transform, m, named, ns, share))
+
+
+def _of_transform(m: Measurements, named: NamedParts, ns: Floats, share: float) -> Details:
     name, takes = part_name(named.most), f"takes {format_share(share)} of the time"
-    gain, counterfactual = gain_in_workers(m, held)
-    finding = Finding(
-        rule=NAME,
+    gain, counterfactual = gain_in_workers(m, ns)
+    return Details(
         stage="preprocess",
         title=f"{part_name_and_place(named.most)} prepares input on the training thread in every step and {takes}",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=named.parts,
         evidence=(
             Evidence(name="function", value=part_called(named.most), unit="", where=part_place(named.most)),
             Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="time per step", value=float(held.mean()) / 1e6, unit="ms"),
+            Evidence(name="time per step", value=float(ns.mean()) / 1e6, unit="ms"),
         ),
+        counterfactual=counterfactual,
         gain=gain,
         fixes=(
             Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it meanwhile"),
@@ -105,10 +106,9 @@ def _judge_transform(m: Measurements) -> Judged | None:
         ),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _judge_function(m: Measurements) -> Judged | None:
+def _by_function(m: Measurements) -> HeldTime | None:
     """What calls that were timed in a few bodies tell."""
     beside = m.compute.work.outside_model
     if beside is None:
@@ -117,26 +117,31 @@ def _judge_function(m: Measurements) -> Judged | None:
     beside = replace(beside, makes_input=beside.makes_input and m.compute.device == "cpu")
     body = body_rest(m)
     share, low, high = share_interval(m, body)
-    if (held := share * beside.share) < CLAIM:
-        return None
+    held = share * beside.share
+    return HeldTime(
+        share=held,
+        low=low * beside.low,
+        high=min(high * beside.high, 1.0),
+        at_least=CLAIM,
+        details=partial(_of_function, m, beside, body, held),
+    )
+
+
+def _of_function(m: Measurements, beside: OutsideModel, body: Floats, held: float) -> Details:
     where = _where(m, beside)
     before = m.compute.before_update
     before_update = before is not None and (beside.file, beside.first_line) in before.functions
     gain, counterfactual = _gain(m, beside, body, before_update=before_update)
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage=_stage(beside),
         title=f"{_shown(beside, where)} {_what(beside, before_update=before_update)} and takes {format_share(held)} of the time",
-        share=held,
-        share_low=low * beside.low,
-        share_high=min(high * beside.high, 1.0),
         claims=(BODY,),
         evidence=_evidence(m, beside, body, held, where),
+        counterfactual=counterfactual,
         gain=gain,
         fixes=_fixes(m, beside, before_update=before_update),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _stage(beside: OutsideModel) -> str:
@@ -237,10 +242,5 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
     )
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("preprocess", "compute", "output"),
-    topics=("ledger", "steps", "training"),
-    where_known=("compute", "device", "input", "machine", "marks", "trainer"),
-    judge=judge,
-)
+PROVIDERS = (DEVICE_WORK, Provider(topics=("compute", "input", "machine", "trainer"), find=_by_calls))
+RULE = Rule(name=NAME, stages=("preprocess", "compute", "output"), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

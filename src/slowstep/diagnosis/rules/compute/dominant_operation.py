@@ -23,8 +23,8 @@ import polars as pl
 from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, first_shapes, whose, within
-from slowstep.diagnosis.evidence.marked.marked_steps import steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, no_device, with_stacks
+from slowstep.diagnosis.evidence.profiled.marked_steps import steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import has_stacks, no_device, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._events import Event

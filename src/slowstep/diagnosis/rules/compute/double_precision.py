@@ -21,6 +21,8 @@ What to try:
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 
@@ -30,13 +32,14 @@ from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_hidden
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
+from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, Unsure
 from slowstep.diagnosis.replayed import Replayed
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule, judge_provided
+from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import BACKWARD, OPTIMIZER, Part, PartKind, PieceKind
 from slowstep.reasons import Wording
@@ -56,30 +59,30 @@ PRECISION_NOT_SHOWN = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether the model computes in float64."""
-    return _by_kernels(m) if m.has("device") else _by_parameters(m)
+    answer = judge_provided(m, NAME, PROVIDERS)
+    if isinstance(answer, Judged) and isinstance(answer.counterfactual, Replayed):
+        return unless_hidden(answer.finding, answer.counterfactual)
+    return answer
 
 
-def _by_parameters(m: Measurements) -> Answer:
-    """Whether the parameters are float64."""
+def _by_parameters(m: Measurements) -> HeldTime | None:
+    """What compute holds whose parameters are float64."""
     dtypes = m.compute.work.dtypes or {}
     elements = sum(dtypes.values())
     double = dtypes.get("float64", 0) / elements if elements else 0.0
     # On an accelerator the ratio is another one, up to 64.
     if double < MOSTLY or m.compute.device != "cpu":
         return None
-    compute = m.ledger.of("compute")
-    share, low, high = share_interval(m, compute)
-    if share < CLAIM:
-        return None
+    share, low, high = share_interval(m, m.ledger.of("compute"))
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_parameters, m, double, share))
+
+
+def _of_parameters(m: Measurements, double: float, share: float) -> Details:
     counterfactual = _counterfactual(m)
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="compute",
         title=f"{format_share(double)} of the parameters are float64: the model computes with twice the bytes, {format_share(share)} "
         "of the time",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=m.ledger.parts_of("compute"),
         evidence=(
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
@@ -87,10 +90,10 @@ def _by_parameters(m: Measurements) -> Answer:
             Evidence(name="convolutions", value=m.compute.work.convolutions, unit="share of forward"),
             saved_by(m, counterfactual),
         ),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m),
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _counterfactual(m: Measurements) -> Counterfactual:
@@ -116,24 +119,24 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     )
 
 
-def _by_kernels(m: Measurements) -> Answer:
-    """Whether kernels, or without a device operators, compute in float64."""
+def _by_kernels(m: Measurements) -> Provided:
+    """What kernels hold, or without a device operators, that compute in float64."""
     missing = no_device(m)
     if missing is not None:
-        return NotJudged(rule=NAME, reason=missing)
+        return Unsure(reason=missing)
     found = compute_kernels(m).filter(pl.col("precision") == "float64")
     share, low, high = share_of_steps(m, kernels_ns(m, found) if m.device.seen else _on_host_ns(m, "float64"))
     if share < CLAIM:
         return _unknown(m)
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_kernels, m, found, share))
+
+
+def _of_kernels(m: Measurements, found: pl.DataFrame, share: float) -> Details:
     what = "kernels" if m.device.seen else "operators on the host"
     counterfactual = Replayed(SINGLE_PRECISION, assumes="the same work were done in float32")
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="compute",
         title=f"{what} compute in float64 for {format_share(share)} of the time",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=kernel_claims(found) if m.device.seen else _host_claims(m),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
@@ -141,10 +144,10 @@ def _by_kernels(m: Measurements) -> Answer:
             steps_seen(m),
             saved_by(m, counterfactual),
         ),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m),
     )
-    return unless_hidden(finding, counterfactual)
 
 
 def _host_claims(m: Measurements) -> tuple[Part, ...]:
@@ -157,7 +160,7 @@ def _on_host_ns(m: Measurements, precision: str) -> Floats:
     return np.asarray(per_step(m, *HOST_PARTS) * float(placed["share"].sum()))
 
 
-def _unknown(m: Measurements) -> Answer:
+def _unknown(m: Measurements) -> Unsure | None:
     """Where as much time as a finding needs is spent in a precision that the trace does not tell."""
     unknown = kernels_ns(m, compute_kernels(m).filter(pl.col("precision").is_null())) if m.device.seen else _on_host_ns(m, "unknown")
     share = share_of_steps(m, unknown)[0]
@@ -166,7 +169,7 @@ def _unknown(m: Measurements) -> Answer:
         return None
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
     remedy = m.training.words.advise(Remedy.RECORD_SHAPES)
-    return NotJudged(rule=NAME, reason=PRECISION_NOT_SHOWN(share=share, remedy=remedy), advisory=True)
+    return Unsure(reason=PRECISION_NOT_SHOWN(share=share, remedy=remedy), advisory=True)
 
 
 def _fixes(m: Measurements) -> tuple[Fix, ...]:
@@ -176,10 +179,8 @@ def _fixes(m: Measurements) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("compute",),
-    topics=("ledger", "steps"),
-    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay", "training"),
-    judge=judge,
+PROVIDERS = (
+    Provider(topics=("device", "facts", "marks", "replay"), find=_by_kernels),
+    Provider(topics=("compute", "input", "machine"), find=_by_parameters),
 )
+RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

@@ -27,6 +27,7 @@ What to try:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,16 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import compiling
 from slowstep.diagnosis.evidence.compute.retraced import retrace_evidence, retrace_fixes, retraces_of
 from slowstep.diagnosis.evidence.device.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import by_step, claims_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import UNJUDGED_STAGE
+from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, Unsure
 from slowstep.diagnosis.replayed import Replayed
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule, judge_provided
+from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_name_and_place
 from slowstep.parts import UPDATES, Part, PartKind, PieceKind
@@ -84,11 +86,11 @@ COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing o
 
 def judge(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
-    return _in_marked_steps(m) if m.are_steps_marked else _by_ledger(m)
+    return judge_provided(m, NAME, PROVIDERS)
 
 
-def _by_ledger(m: Measurements) -> Answer:
-    """By the compilers' calls, which hooks see."""
+def _by_calls(m: Measurements) -> Provided:
+    """What the compilers' calls hold, which hooks see, in all of the window and in its second half."""
     parts = m.ledger.parts_of("compute", *KINDS)
     ns = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, ns)
@@ -98,30 +100,31 @@ def _by_ledger(m: Measurements) -> Answer:
     compiled = ns >= CLAIM * m.step_ns.mean()
     missing = _may_end(m, compiled)
     if missing is not None:
-        return NotJudged(rule=NAME, reason=missing, change=MAKE_ONCE) if share >= UNJUDGED_STAGE else None
-    largest, counterfactual = max(parts, key=m.ledger.total_of), _without(m, ns, sorted((first, second)))
-    steps = int(compiled.sum())
+        return Unsure(reason=missing, change=MAKE_ONCE) if share >= UNJUDGED_STAGE else None
+    details = partial(_of_calls, m, ns, share, (first, second), int(compiled.sum()))
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=details)
+
+
+def _of_calls(m: Measurements, ns: Floats, share: float, halves: tuple[float, float], steps: int) -> Details:
+    parts = m.ledger.parts_of("compute", *KINDS)
+    largest, counterfactual = max(parts, key=m.ledger.total_of), _without(m, ns, sorted(halves))
     changes = retraces_of(m, largest.name)
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="compute",
         title=f"{format_share(share)} of the time is compiling{_what(largest)}, in {steps} of {m.steps.count} steps",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=parts,
         evidence=(
             Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps", threshold=OFTEN * m.steps.count),
-            Evidence(name="compiling in the second half", value=second, unit="share of its time", threshold=CLAIM),
+            Evidence(name="compiling in the second half", value=halves[1], unit="share of its time", threshold=CLAIM),
             *retrace_evidence(changes),
             saved_by(m, counterfactual),
         ),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=retrace_fixes(m, changes),
         names_cause=largest.kind is PartKind.COMPILATION,
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _may_end(m: Measurements, compiled: NDArray[np.bool_]) -> Reason | None:
@@ -174,38 +177,34 @@ def _what(largest: Part) -> str:
     return f", most of it {part_name_and_place(largest)}" if largest.kind is PartKind.COMPILATION else ""
 
 
-def _in_marked_steps(m: Measurements) -> Answer:
-    """By ranges of a trace in which compilers are at work while the device has nothing to do."""
+def _by_ranges(m: Measurements) -> Provided:
+    """What named ranges hold in which compilers are at work while the device has nothing to do."""
     missing = no_device(m) or _not_shown(m)
     if missing is not None:
-        return NotJudged(rule=NAME, reason=missing)
+        return Unsure(reason=missing)
     found = m.device.compilations
-    ns = by_step(m, found["step"], found["exposed_ns"])
-    share, low, high = share_of_steps(m, ns)
-    if share < CLAIM:
-        return None
-    missing = one_step_only(m)
-    if missing is not None:
-        return NotJudged(rule=NAME, reason=missing)
+    share, low, high = share_of_steps(m, by_step(m, found["step"], found["exposed_ns"]))
+    once = one_step_only(m)
+    unsure = None if once is None else Unsure(reason=once)
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_ranges, m, found, share), unsure=unsure)
+
+
+def _of_ranges(m: Measurements, found: pl.DataFrame, share: float) -> Details:
     sites = found.group_by("name", "where", maintain_order=True).agg(pl.len().alias("count"), pl.col("exposed_ns").sum())
     sites = sites.sort("exposed_ns", descending=True)
     worst = place(sites["name"][0], sites["where"][0])
     steps = found["step"].n_unique()
     counterfactual = Replayed(NO_COMPILATION, assumes="everything had been compiled before the first of these steps")
-    finding = Finding(
-        rule=NAME,
-        stage=_stage(m, found),
+    return Details(
+        stage=_stage(found),
         title=f"{format_share(share)} of the time is compiling, in {steps} of {m.steps.count} steps ({worst})",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=_claims(m, found),
         evidence=_evidence_of_sites(m, sites, steps, share, counterfactual),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _evidence_of_sites(m: Measurements, sites: pl.DataFrame, steps: int, share: float, counterfactual: Replayed) -> tuple[Evidence, ...]:
@@ -229,7 +228,7 @@ def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
     return claims_of(m, found, PieceKind.COMPILING, "exposed_ns", CHARGED) or (piece(FORWARD, PieceKind.COMPILING),)
 
 
-def _stage(m: Measurements, found: pl.DataFrame) -> str:
+def _stage(found: pl.DataFrame) -> str:
     """The stage of the part that most of it was charged to; where no device waited, the forward's."""
     charged = found.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("exposed_ns").sum())
     charged = charged.sort("exposed_ns", *CHARGED, descending=[True, *(False for _ in CHARGED)])
@@ -250,10 +249,8 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("compute", "d2h"),
-    topics=("ledger", "steps", "training"),
-    where_known=("compute", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
-    judge=judge,
+PROVIDERS = (
+    Provider(topics=("device", "facts", "marks", "replay"), find=_by_ranges),
+    Provider(topics=("compute", "input", "machine", "over_time", "trainer"), find=_by_calls),
 )
+RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

@@ -33,6 +33,8 @@ What to try:
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
@@ -42,14 +44,15 @@ from slowstep.analyses.replay.scenarios import LARGER_BATCH
 from slowstep.calibration import computing
 from slowstep.diagnosis.evidence.compute.larger_batch import LARGEST_FACTOR, usual_step_ns
 from slowstep.diagnosis.evidence.compute.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_launches
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
+from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, Unsure
 from slowstep.diagnosis.replayed import Replayed
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.diagnosis.rule import Answer, Rule, judge_provided
+from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.parts import UPDATES
@@ -104,11 +107,11 @@ SHORT_OPERATORS = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether most of a step is what it takes however few samples it holds."""
-    return _by_launches(m) if m.has("device") else _by_sizes(m)
+    return judge_provided(m, NAME, PROVIDERS)
 
 
-def _by_sizes(m: Measurements) -> Answer:
-    """Whether the fixed cost dominates the step."""
+def _by_sizes(m: Measurements) -> Provided:
+    """What the fixed cost holds of the step, if it dominates that."""
     cost = m.compute.fixed_cost
     step = usual_step_ns(m)
     # By a clock that did not go on in the usual step nothing of it can be told.
@@ -118,11 +121,15 @@ def _by_sizes(m: Measurements) -> Answer:
     if fixed < DOMINATES * step:
         # The sizes of the same run are the same again; where the machine was busy, a quieter one may tell.
         change = None if cost.value_ns is not None or (cost.high_ns is None and m.machine.load.busy) else _another_size(cost)
-        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.machine.load.busy), lever=_telling(m, cost), change=change)
+        return Unsure(reason=_reason(cost, step, busy=m.machine.load.busy), lever=_telling(m, cost), change=change)
     if cost.samples is None:
-        return NotJudged(rule=NAME, reason=SAMPLES_UNKNOWN())
+        return Unsure(reason=SAMPLES_UNKNOWN())
     # At least so much of it is fixed: that it dominates is certain, how far it does is not.
-    return _judged(m, cost, max(cost.likely_ns or fixed, fixed), step)
+    fixed = max(cost.likely_ns or fixed, fixed)
+    share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
+    low, high = min(low, cost.low_ns / step), max(high, (cost.high_ns or fixed) / step)
+    # Where it dominates the usual step that is said, however little it is of a window with long pauses.
+    return HeldTime(share=share, low=low, high=high, at_least=0.0, details=partial(_of_fixed_cost, m, cost, fixed, step))
 
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> Reason:
@@ -159,10 +166,9 @@ def _of_loader(m: Measurements, cost: FixedCost) -> int:
     return size or round(cost.samples or 0.0)
 
 
-def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judged:
+def _of_fixed_cost(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Details:
     factor = _factor(fixed, step)
     size = round((cost.samples or 0.0) * factor)
-    share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
     counterfactual = _counterfactual(m, cost, fixed, factor, size)
     evidence = (
         Evidence(name="fixed cost of a step", value=fixed / 1e6, unit="ms", threshold=DOMINATES * step / 1e6, where=cost.source),
@@ -172,20 +178,16 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         *_of_optimizer(m, fixed),
         saved_by(m, counterfactual),
     )
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="compute",
         title=f"{format_share(fixed / step)} of a step is a fixed cost, however small the batch is, and a batch holds only "
         f"{round(cost.samples or 0.0)} samples",
-        share=share,
-        share_low=min(low, cost.low_ns / step),
-        share_high=max(high, (cost.high_ns or fixed) / step),
         claims=m.ledger.parts_of("compute"),
         evidence=evidence,
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, cost, factor),
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _of_optimizer(m: Measurements, fixed: float) -> tuple[Evidence, ...]:
@@ -266,11 +268,11 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
     )
 
 
-def _by_launches(m: Measurements) -> Answer:
-    """Whether launching takes most of the steps, and the kernels are too short to hide it."""
+def _by_launches(m: Measurements) -> Provided:
+    """What launching holds of the steps, if the kernels are too short to hide it."""
     missing = no_device(m)
     if missing is not None:
-        return NotJudged(rule=NAME, reason=missing)
+        return Unsure(reason=missing)
     if not m.device.seen:
         return _on_the_host(m)
     launches = m.device.launches.filter(pl.col("short_kernels").is_not_null())
@@ -278,16 +280,16 @@ def _by_launches(m: Measurements) -> Answer:
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+        return Unsure(reason=missing) if missing is not None else None
+    return HeldTime(share=share, low=low, high=high, at_least=DOMINATES, details=partial(_of_launches, m, launches, short, share))
+
+
+def _of_launches(m: Measurements, launches: pl.DataFrame, short: float, share: float) -> Details:
     counterfactual = Replayed(LARGER_BATCH, assumes="twice the samples in a step took as many launches and gaps as now")
-    finding = Finding(
-        rule=NAME,
+    return Details(
         stage="compute",
         title=f"the device waits {format_share(share)} of the time for launches of kernels that are shorter than those: batches are "
         "too small for it",
-        share=share,
-        share_low=low,
-        share_high=high,
         claims=(LAUNCH,),
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=DOMINATES),
@@ -297,20 +299,20 @@ def _by_launches(m: Measurements) -> Answer:
             steps_seen(m),
             saved_by(m, counterfactual),
         ),
+        counterfactual=counterfactual,
         gain=predict(m, counterfactual),
         fixes=_fixes_of_launches(m),
     )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _on_the_host(m: Measurements) -> NotJudged | None:
+def _on_the_host(m: Measurements) -> Unsure | None:
     """Why a training without a device cannot be called free of it: what a short operator takes is its fixed cost, and the profiler's."""
     short = m.device.operators.filter(pl.col("host_self_ns") < SHORT_OPERATOR_NS * pl.col("count"))
     share = int(short["host_self_ns"].sum()) / max(m.steps.length_ns, 1)
     if share < UNJUDGED_SHORT:
         return None
     each = int(short["count"].sum()) / max(len(m.step_ns), 1)
-    return NotJudged(rule=NAME, reason=SHORT_OPERATORS(each=each, share=share))
+    return Unsure(reason=SHORT_OPERATORS(each=each, share=share))
 
 
 def _fixes_of_launches(m: Measurements) -> tuple[Fix, ...]:
@@ -323,10 +325,8 @@ def _fixes_of_launches(m: Measurements) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(
-    name=NAME,
-    stages=("compute",),
-    topics=("ledger", "steps", "training"),
-    where_known=("completeness", "compute", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
-    judge=judge,
+PROVIDERS = (
+    Provider(topics=("completeness", "device", "facts", "marks", "replay"), find=_by_launches),
+    Provider(topics=("compute", "input", "machine", "over_time", "trainer"), find=_by_sizes),
 )
+RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "steps", "training"), providers=PROVIDERS, judge=judge)

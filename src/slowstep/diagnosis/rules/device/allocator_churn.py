@@ -23,9 +23,9 @@ import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, largest_stage, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import by_step, claims_of, largest_stage, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -25,9 +25,9 @@ from slowstep.analyses.events.parts import DEVICE_COPIES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.device.copy_sites import traffic
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

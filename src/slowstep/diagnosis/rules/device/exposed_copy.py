@@ -26,8 +26,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
-from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device
+from slowstep.diagnosis.evidence.profiled.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

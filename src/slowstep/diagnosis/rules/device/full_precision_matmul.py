@@ -34,8 +34,8 @@ from slowstep.diagnosis.evidence.device.kernel_side import (
     unless_hidden,
     whose,
 )
-from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device
+from slowstep.diagnosis.evidence.profiled.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule

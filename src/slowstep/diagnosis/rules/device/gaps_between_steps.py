@@ -31,9 +31,9 @@ from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
 from slowstep.analyses.events.places import place_text, without_folders
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
-from slowstep.diagnosis.evidence.marked.host_calls import host_work, place
-from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, one_step_only
+from slowstep.diagnosis.evidence.profiled.host_calls import host_work, place
+from slowstep.diagnosis.evidence.profiled.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, one_step_only
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -23,8 +23,8 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
 from slowstep.diagnosis.evidence.device.run_dry import RunDry, WaitsFor, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.profiled.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -25,8 +25,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.device.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.device.run_dry import WaitsFor
-from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, with_stacks
+from slowstep.diagnosis.evidence.profiled.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -30,9 +30,9 @@ from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.evidence.device.launch_gaps import launch_gaps, readbacks_a_step
-from slowstep.diagnosis.evidence.marked.host_calls import host_work
-from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import has_stacks, needs_device, no_launches, to_mark_steps
+from slowstep.diagnosis.evidence.profiled.host_calls import host_work
+from slowstep.diagnosis.evidence.profiled.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import has_stacks, needs_device, no_launches, to_mark_steps
 from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

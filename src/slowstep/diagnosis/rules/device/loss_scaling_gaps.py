@@ -26,8 +26,8 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, gaps_share
-from slowstep.diagnosis.evidence.marked.marked_steps import by_step, claims_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.profiled.marked_steps import by_step, claims_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

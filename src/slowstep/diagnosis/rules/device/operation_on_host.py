@@ -26,9 +26,9 @@ from slowstep.analyses.device.operators import mostly_on_host
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.evidence.device.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked.host_calls import place
-from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.profiled.host_calls import place
+from slowstep.diagnosis.evidence.profiled.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -26,8 +26,8 @@ from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.launch_gaps import launches_exposed_by_readbacks
 from slowstep.diagnosis.evidence.device.run_dry import EVERY_STEP, RunDry, WaitsFor, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.marked.marked_steps import claim_of, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.profiled.marked_steps import claim_of, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -23,8 +23,8 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.device.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_hidden, whose
-from slowstep.diagnosis.evidence.marked.marked_steps import share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import needs_device, no_marks
+from slowstep.diagnosis.evidence.profiled.marked_steps import share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import needs_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule

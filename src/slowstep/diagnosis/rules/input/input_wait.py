@@ -29,8 +29,8 @@ from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.diagnosis.evidence.marked.marked_steps import per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_launches
+from slowstep.diagnosis.evidence.profiled.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_launches
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -26,8 +26,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.device.kernel_side import unless_hidden
-from slowstep.diagnosis.evidence.marked.marked_steps import claim_of, per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device, no_marks
+from slowstep.diagnosis.evidence.profiled.marked_steps import claim_of, per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule

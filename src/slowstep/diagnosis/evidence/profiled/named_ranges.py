@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,13 +14,14 @@ from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, p
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.marked.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
-from slowstep.diagnosis.evidence.marked.not_shown import no_device
+from slowstep.diagnosis.evidence.profiled.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.profiled.not_shown import no_device
 from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, saved_by, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
+from slowstep.diagnosis.provider import Details, HeldTime, Provider, Unsure
 from slowstep.diagnosis.replayed import Replayed
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.diagnosis.rule import CLAIM
+from slowstep.findings import Evidence, Fix, Gain
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind, PieceKind
 from slowstep.units import format_share
@@ -112,88 +114,117 @@ WRITES: Final = NamedStage(
 )
 
 
-def judge_ranges(m: Measurements, name: str, of: NamedStage) -> Answer:
-    """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
-    return _beside_a_device(m, name, of) if m.device.seen else _without_device(m, name, of)
+def ranges(of: NamedStage) -> Provider:
+    """What named ranges beside the model hold of the training thread, and with a device of the time in which it is idle."""
+    return Provider(topics=("device", "facts", "marks", "replay"), find=partial(_ranges, of))
 
 
-def judge_device_work(m: Measurements, name: str) -> Answer:
-    """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
+def _ranges(of: NamedStage, m: Measurements) -> HeldTime | None:
+    return _beside_a_device(m, of) if m.device.seen else _without_device(m, of)
+
+
+def _device_work(m: Measurements) -> HeldTime | None:
     rows = m.device.named_work
     if rows.is_empty():
         return None
     part = _largest(rows)
-    named, own = part_in_words(part), rows.filter(is_part(part))
+    own = rows.filter(is_part(part))
     held = by_step(m, own["step"], own["ns"])
-    share = share_of_steps(m, held)
-    if share[0] < CLAIM:
-        return None
-    finding = Finding(
-        rule=name,
+    share, low, high = share_of_steps(m, held)
+    details = partial(_of_device_work, m, part, share, held, int(own["kernels"].sum()))
+    return HeldTime(share=share, low=low, high=high, at_least=CLAIM, details=details)
+
+
+def _of_device_work(m: Measurements, part: Part, share: float, held: Floats, kernels: int) -> Details:
+    named = part_in_words(part)
+    return Details(
         stage="compute",
-        title=f"the device computes for {named} {format_share(share[0])} of the time",
-        share=share[0],
-        share_low=share[1],
-        share_high=share[2],
+        title=f"the device computes for {named} {format_share(share)} of the time",
         claims=(piece(KERNELS, PieceKind.RANGE, of=part),),
         evidence=(
             Evidence(name="range", value=named, unit=""),
-            Evidence(name="its kernels run", value=share[0], unit="share of window", threshold=CLAIM),
-            Evidence(name="its kernels", value=int(own["kernels"].sum()), unit="kernels"),
+            Evidence(name="its kernels run", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="its kernels", value=kernels, unit="kernels"),
             _steps_with(held),
             steps_seen(m),
         ),
+        counterfactual=None,
         gain=unknown_gain(f"{named} ran less often"),
         fixes=(Fix(text=f"do {named} less often, or on fewer batches: a trace of more steps shows how often it comes, and its cost"),),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
 
 
-def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
+# What the device computes for such a range: the ledger has it as the model's own work.
+DEVICE_WORK: Final = Provider(topics=("device", "marks"), find=_device_work)
+
+
+def _without_device(m: Measurements, of: NamedStage) -> HeldTime | None:
     parts = [part for part in m.ledger.parts_of(of.stage) if part.kind is not PartKind.VALIDATION]
     if not parts:
         return None
     part = max(parts, key=m.ledger.total_of)
-    removed, named = per_step(m, part), part_in_words(part)
-    share = share_of_steps(m, removed)
-    if share[0] < CLAIM:
-        return None
+    removed = per_step(m, part)
+    share, low, high = share_of_steps(m, removed)
+    # The device may compute meanwhile, or the range wait for it.
     unseen = no_device(m)
-    if unseen is not None:
-        # The device may compute meanwhile, or the range wait for it.
-        return NotJudged(rule=name, reason=unseen)
-    title = f"{named} {of.alone} {format_share(share[0])} of the time"
+    unsure = None if unseen is None else Unsure(reason=unseen)
+    return HeldTime(
+        share=share, low=low, high=high, at_least=CLAIM, details=partial(_of_thread, m, of, part, share, removed), unsure=unsure
+    )
+
+
+def _of_thread(m: Measurements, of: NamedStage, part: Part, share: float, removed: Floats) -> Details:
+    named = part_in_words(part)
     counterfactual = Shortened(removed, f"{named} took no time on the training thread")
-    evidence = (*_held(m, named, share[0], CLAIM, counterfactual), _steps_with(removed), steps_seen(m))
-    return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual)
+    return Details(
+        stage=of.stage,
+        title=f"{named} {of.alone} {format_share(share)} of the time",
+        claims=(part,),
+        evidence=_evidence(m, named, share, CLAIM, counterfactual, removed),
+        counterfactual=counterfactual,
+        gain=predict(m, counterfactual),
+        fixes=of.fixes(named),
+        names_cause=True,
+    )
 
 
-def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
-    """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
-    stage away: where that is more, the gain of these alone is not known.
-    """
+def _beside_a_device(m: Measurements, of: NamedStage) -> HeldTime:
+    """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own."""
     rows = m.device.gaps.filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
-    share = share_of_steps(m, held)
-    if share[0] < HOST_SHARE:
-        return None
-    named = part_in_words(_largest(gaps))
-    parts = tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows())
-    title = f"{named} {of.waited} {format_share(share[0])} of the time"
+    share, low, high = share_of_steps(m, held)
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
-    counterfactual = Replayed(of.scenario, of.assumes)
-    evidence = (*_held(m, named, share[0], HOST_SHARE, counterfactual), _steps_with(held), steps_seen(m))
-    return _judged(m, name, of, named, parts, share, evidence, title, counterfactual if is_all else None)
+    details = partial(_of_gaps, m, of, gaps, share, held, is_all=is_all)
+    return HeldTime(share=share, low=low, high=high, at_least=HOST_SHARE, details=details)
 
 
-def _held(m: Measurements, named: str, share: float, threshold: float, counterfactual: AnyCounterfactual) -> tuple[Evidence, ...]:
+def _of_gaps(m: Measurements, of: NamedStage, gaps: pl.DataFrame, share: float, held: Floats, *, is_all: bool) -> Details:
+    """The replay takes all of the stage away: where that is more, the gain of these alone is not known."""
+    named, counterfactual = part_in_words(_largest(gaps)), Replayed(of.scenario, of.assumes)
+    return Details(
+        stage=of.stage,
+        title=f"{named} {of.waited} {format_share(share)} of the time",
+        claims=tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows()),
+        evidence=_evidence(m, named, share, HOST_SHARE, counterfactual, held),
+        counterfactual=counterfactual if is_all else None,
+        gain=predict(m, counterfactual) if is_all else unknown_gain(of.assumes),
+        fixes=of.fixes(named),
+        names_cause=True,
+    )
+
+
+def _evidence(
+    m: Measurements, named: str, share: float, threshold: float, counterfactual: AnyCounterfactual, held: Floats
+) -> tuple[Evidence, ...]:
     return (
         Evidence(name="range", value=named, unit=""),
         Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
         saved_by(m, counterfactual),
+        _steps_with(held),
+        steps_seen(m),
     )
 
 
@@ -204,30 +235,3 @@ def _steps_with(held: Floats) -> Evidence:
 def _largest(rows: pl.DataFrame) -> Part:
     held = {part: int(rows.filter(is_part(part))["ns"].sum()) for part in parts_of(rows)}
     return max(held, key=lambda part: held[part])
-
-
-def _judged(
-    m: Measurements,
-    name: str,
-    of: NamedStage,
-    named: str,
-    claims: tuple[Part, ...],
-    share: tuple[float, float, float],
-    evidence: tuple[Evidence, ...],
-    title: str,
-    counterfactual: AnyCounterfactual | None,
-) -> Judged:
-    finding = Finding(
-        rule=name,
-        stage=of.stage,
-        title=title,
-        share=share[0],
-        share_low=share[1],
-        share_high=share[2],
-        claims=claims,
-        evidence=evidence,
-        gain=unknown_gain(of.assumes) if counterfactual is None else predict(m, counterfactual),
-        fixes=of.fixes(named),
-        names_cause=True,
-    )
-    return Judged(finding=finding, counterfactual=counterfactual)

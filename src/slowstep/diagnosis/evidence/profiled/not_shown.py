@@ -8,7 +8,7 @@ from typing import Final
 
 from slowstep.analyses.events.places import is_function
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.marked.marked_steps import by_step, share_of_steps
+from slowstep.diagnosis.evidence.profiled.marked_steps import by_step, share_of_steps
 from slowstep.diagnosis.rule import Answer
 from slowstep.findings import NotJudged
 from slowstep.frameworks._remedies import Remedy
