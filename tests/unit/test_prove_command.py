@@ -59,7 +59,7 @@ def test_before_a_run_it_is_no_failure_of_the_command(results):
     assert refused.value.exit_code == CommandNotStarted.OWN_FAILURE
 
 
-def _interrupted(*_: object) -> None:
+def _interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

@@ -119,7 +119,7 @@ class Words:
     loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
     processes may hang says by `unforked` what is to be done about it.
 
-    `excluded` are arguments that a call must not have beside a change of another one.
+    `excluded` are arguments that a call must not have where another one is changed.
 
     Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
     """
@@ -179,7 +179,7 @@ class Words:
         return self._given_by(self.inputs[kind]) if kind in self.inputs else self
 
     def excludes(self, arguments: Mapping[str, object]) -> tuple[Excluded, ...]:
-        """What a call must not be given beside these new values of its arguments."""
+        """What a call must not be given together with these new values of its arguments."""
         own = tuple(each for each in self.excluded if each.argument in arguments and arguments[each.argument] == each.value)
         return own if self.rests_on is None else (*own, *self.rests_on.excludes(arguments))
 

@@ -120,7 +120,7 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
 
 
 class CallOrder(Enum):
-    """When a function does something, beside a call that it makes."""
+    """When a function does something: before or after a call that it makes."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -128,7 +128,7 @@ class CallOrder(Enum):
 
 
 def order_of(frame: Frame, calling: Frame) -> CallOrder:
-    """When a function does what `frame` is in, beside the call that it makes in `calling`, in one pass through its text.
+    """When a function does what `frame` is in, compared with the call that it makes in `calling`, in one pass through its text.
 
     Arguments come before the call that they are for, in whichever line they stand. Lines tell where it is not known what the calls span.
     """
