@@ -81,7 +81,8 @@ def test_input_that_the_loop_makes_itself_is_a_serial_loader(work: Workplace) ->
     # One call compiles, and is known for a step only from the next on.
     assert report["run"]["recorded_steps"] == pytest.approx(199, abs=2)
     assert "serial-loader" in rules(report)
-    assert shares(report)["preprocess"] > 0.5
+    # It sleeps, as one does that waits for a disk.
+    assert shares(report)["read"] > 0.5
 
 
 def test_a_callback_for_which_the_device_waits_is_a_slow_one(work: Workplace) -> None:

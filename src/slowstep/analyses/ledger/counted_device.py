@@ -6,6 +6,7 @@ been in one part of the host as well as in another is `UNKNOWN`, and all of it w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +33,11 @@ class CountedRows:
     ns: NsByPart
     low: NsByPart | None = None
     high: NsByPart | None = None
+
+    def changed(self, change: Callable[[NsByPart], NsByPart]) -> CountedRows:
+        """The same change in all that is known."""
+        low, high = (None if ns is None else change(ns) for ns in (self.low, self.high))
+        return CountedRows(change(self.ns), low, high)
 
 
 def is_hosts_own(part: Part) -> bool:

@@ -59,9 +59,32 @@ def move_delay(
     if beside_cores > 0:
         _move_held_up(rows, marked, beside_cores)
     held = _move_held_in_gaps(rows, np.minimum(blocked, beside_cores)) if gil_is_held else np.zeros_like(blocked)
-    if not trainer.is_fed:
+    if not trainer.is_fed and not trainer.is_asynchronous:
         left = np.divide(blocked - held, 1 - held, out=np.zeros_like(held), where=held < 1)
         _move_blocked(rows, left)
+
+
+def blocked_in_making(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> float:
+    """How much of its making of input a thread was blocked at least, whose calls return before their work is done.
+
+    Such a thread is marked once a step: all that it may have been blocked elsewhere is taken off first, over all steps, for no mark lies
+    at the edge of a step.
+    """
+    marked = _marked(timeline, trainer, steps)
+    making = _making(rows)
+    if marked is None or trainer.is_fed or not making:
+        return 0.0
+    elsewhere = [part for part in rows if part not in making and part.kind is not PartKind.CORE_WAIT]
+    blocked = float(marked.blocked_ns[marked.body | marked.rest].sum()) - sum(float(rows[part].sum()) for part in elsewhere)
+    made = sum(float(rows[part].sum()) for part in making)
+    return min(max(blocked / made, 0.0), 1.0) if made else 0.0
+
+
+def with_blocked(rows: dict[Part, Floats], share: float) -> dict[Part, Floats]:
+    """The rows with that share of the making of input as what it was blocked."""
+    moved = dict(rows)
+    _move_blocked(moved, share)
+    return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +177,7 @@ def _is_waiting(part: Part) -> bool:
     return part.kind is PartKind.THREAD_WAIT or _is_of_loader(part)
 
 
-def _move_blocked(rows: dict[Part, Floats], share: Floats) -> None:
+def _move_blocked(rows: dict[Part, Floats], share: Floats | float) -> None:
     """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
     for part in _making(rows):
         moved = rows[part] * share

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from slowstep.analyses.ledger.by_operation import find_by_operation
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
 from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, NsByPart, bound_unseen, charge_counted, hide_waits
-from slowstep.analyses.ledger.delays import move_delay, move_sharing
+from slowstep.analyses.ledger.delays import blocked_in_making, move_delay, move_sharing, with_blocked
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks, within_steps
 from slowstep.analyses.ledger.probed_device import charge_probed, was_asked
@@ -79,6 +80,8 @@ def build_ledger(
         found, by_operation = charge_probed(rows, within, where, _device_work(trainer)), find_by_operation(within, where)
     else:
         found = _unprobed(trainer, steps, rows, counted, is_beside=is_beside)
+    if trainer.is_asynchronous and (blocked := blocked_in_making(timeline, trainer, steps, rows)):
+        found = found.changed(partial(with_blocked, share=blocked))
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
     ledger = _stacked(found, steps, named, written_within, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
     ledger = replace(ledger, by_operation=by_operation)
