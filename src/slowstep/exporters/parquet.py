@@ -15,7 +15,7 @@ from slowstep.errors import UnwritableOutput
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._recording import exported_steps
 from slowstep.findings import Finding
-from slowstep.timeline.schema import TABLES
+from slowstep.timeline.schema import RECORDING_TABLES
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -27,7 +27,7 @@ def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFr
 
 def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
     """Write a recording's tables, and `steps` and `ledger` as measured. Raises UnwritableOutput as `write_tables`."""
-    tables = {table.name: timeline.table(table.name) for table in TABLES}
+    tables = {table.name: timeline.table(table.name) for table in RECORDING_TABLES}
     write_tables(target, tables | {"steps": exported_steps(m), "ledger": ledger_rows(m.ledger)})
 
 
