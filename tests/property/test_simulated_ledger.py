@@ -159,6 +159,8 @@ def test_the_bounds_of_a_recording_that_asked_the_device_contain_the_account_nin
         account = made.account_of_host(*(edges.tolist() for edges in steps))
 
         np.testing.assert_allclose(ledger.ns.sum(axis=0), steps[1] - steps[0])
+        # Bounds that contain all would contain the account too.
+        assert UNKNOWN not in ledger.parts
         for part in {part for _, part in account}:
             least, most = ledger.bounds(part)
             held.append(least <= sum(ns for (_, own), ns in account.items() if own == part) <= most)

@@ -17,7 +17,7 @@ from slowstep.cli.plugin_texts import names_of_rules, rule_terms
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
 from slowstep.timeline.machine_tables import MACHINE_TABLES
-from slowstep.timeline.schema import TABLES
+from slowstep.timeline.schema import RECORDING_TABLES
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,9 @@ def test_every_monitor_is_on_its_page_with_its_tables_and_what_is_measured_of_th
         attrgetter(path)(measurements())
 
 
-@pytest.mark.parametrize(("page", "tables"), [("tables.md", (*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES)), ("recording-tables.md", TABLES)])
+@pytest.mark.parametrize(
+    ("page", "tables"), [("tables.md", (*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES)), ("recording-tables.md", RECORDING_TABLES)]
+)
 def test_every_table_and_column_is_on_its_page(page, tables):
     text = (DOCS / page).read_text(encoding="utf-8")
 

@@ -151,7 +151,7 @@ class _TraceAnalyses:
 
     @cached_property
     def _clocks(self) -> Clocks:
-        return self.attempt(find_clocks, self._timeline, self._callers)
+        return self.attempt(find_clocks, self._timeline)
 
     @cached_property
     def _tables(self) -> dict[str, pl.DataFrame]:

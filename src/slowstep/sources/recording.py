@@ -26,7 +26,7 @@ from slowstep.sources._recording.records import LATEST_NS, Lost, Records, Writte
 from slowstep.sources._recording.run import run_facts
 from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, CoveredSteps, KindCoverage, ShownWith
-from slowstep.timeline.schema import TABLE, TABLES
+from slowstep.timeline.schema import RECORDING_TABLES, TABLE
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 LAUNCHER = LAUNCHER_NOTES
@@ -181,7 +181,7 @@ def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Heal
 
 def _joined(made: list[Tables]) -> Tables:
     """Every table, the rows of all processes one below the other."""
-    frames = {table.name: [tables[table.name] for tables in made if table.name in tables] for table in TABLES}
+    frames = {table.name: [tables[table.name] for tables in made if table.name in tables] for table in RECORDING_TABLES}
     return {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
 
 

@@ -1,6 +1,8 @@
 """The tables of a timeline, all declared in one way: row meaning, columns, types, units.
 
-A source fills these tables and states by nulls what it cannot know. Analyses read nothing else.
+A source fills those of what it saw, states by nulls what it cannot know, and by `coverage.py` what the absence of a row says. Hooks and
+profilers see other things, and what each sees has tables of its own; what both tell of hosts and devices meets in `spine.py` and
+`clocks.py`, over which one ledger is charged (docs/decisions/0021-one-ledger-over-a-spine.md). Analyses read nothing else.
 """
 
 from __future__ import annotations
@@ -34,6 +36,6 @@ PROCESS_TABLES: tuple[Table, ...] = (
     *STEP_TABLES,
     *PYTHON_TABLES,
 )
-# What a recording is read into; a trace fills TRACE_TABLES instead.
-TABLES: tuple[Table, ...] = (*PROCESS_TABLES, *PIPELINE_TABLES, *MACHINE_TABLES)
-TABLE: dict[str, Table] = {table.name: table for table in (*TABLES, *TRACE_TABLES)}
+# What hooks, stacks, counters and monitors saw. What profilers do is declared in `trace_tables.py`.
+RECORDING_TABLES: tuple[Table, ...] = (*PROCESS_TABLES, *PIPELINE_TABLES, *MACHINE_TABLES)
+TABLE: dict[str, Table] = {table.name: table for table in (*RECORDING_TABLES, *TRACE_TABLES)}

@@ -12,7 +12,7 @@ import polars as pl
 from slowstep.health import Health
 from slowstep.timeline.coverage import NOTHING, UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
-from slowstep.timeline.schema import TABLE, TABLES
+from slowstep.timeline.schema import RECORDING_TABLES, TABLE
 from slowstep.timeline.stored import Stored, chosen
 from slowstep.timeline.table import Table
 from slowstep.timeline.trace import TraceFacts
@@ -192,7 +192,7 @@ class Timeline:
     @property
     def declared(self) -> tuple[Table, ...]:
         """The tables that its source may fill."""
-        return TABLES if self.trace is None else TRACE_TABLES
+        return RECORDING_TABLES if self.trace is None else TRACE_TABLES
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""

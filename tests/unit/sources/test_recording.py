@@ -14,7 +14,7 @@ from slowstep.record.writing import format as fmt
 from slowstep.record.writing.health_kinds import LATE_STACKS
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources.recording import SOURCE, read
-from slowstep.timeline.schema import TABLES
+from slowstep.timeline.schema import RECORDING_TABLES
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.diagnose_recordings import diagnose_recording
 
@@ -46,7 +46,7 @@ def _append(file: Path, *lines: object) -> None:
 def test_every_declared_table_is_there_with_its_columns(folder):
     timeline = read(folder)
 
-    for table in TABLES:
+    for table in RECORDING_TABLES:
         assert dict(timeline.table(table.name).schema).keys() == table.schema.keys()
 
 
@@ -69,13 +69,13 @@ def test_reserved_space_at_the_end_is_no_torn_record(folder):
 def test_a_torn_record_is_left_out_and_counted(folder, number):
     file = folder / "100-1.rec"
     finished = -(-len(file.read_bytes().rstrip(b"\0")) // RECORD)
-    before = sum(read(folder).table(table.name).height for table in TABLES)
+    before = sum(read(folder).table(table.name).height for table in RECORDING_TABLES)
     _edit(file, number % finished, kind=0)
 
     timeline = read(folder)
 
     assert _health(timeline) == {"torn-records": 1}
-    assert sum(timeline.table(table.name).height for table in TABLES) == before - 1
+    assert sum(timeline.table(table.name).height for table in RECORDING_TABLES) == before - 1
 
 
 def test_a_file_that_ends_in_the_middle_of_a_record_loses_only_that_one(folder):
@@ -170,7 +170,7 @@ def test_steps_in_one_record_each_are_read_like_steps_in_three(serial):
 
     after = read(serial)
     assert combined == before.table("updates").height
-    for table in TABLES:
+    for table in RECORDING_TABLES:
         assert after.table(table.name).equals(before.table(table.name)), table.name
     assert _health(after) == {}
 

@@ -18,8 +18,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.device.awaited_work import begins_after_waits
-from slowstep.analyses.events.device_work import busiest_device
-from slowstep.analyses.python.callers import Callers
+from slowstep.analyses.events.device_work import busiest_device, launching_calls
 from slowstep.reasons import Reason, Wording
 from slowstep.timeline.clocks import DeviceClock
 from slowstep.timeline.intervals import Flags, Ints
@@ -68,15 +67,14 @@ class Clocks:
     device: DeviceClock | None = None
 
 
-def find_clocks(timeline: Timeline, callers: Callers) -> Clocks:
+def find_clocks(timeline: Timeline) -> Clocks:
     """The clocks of the host and of the device that is judged."""
     device = busiest_device(timeline)
     if device is None:
         return Clocks(early=0, differ=None)
-    work = timeline.rows("device_events", "device", "start_ns", "end_ns")
-    launches = callers.launch_calls.select(launch_start_ns="call_start_ns")
-    work = pl.concat([work, launches], how="horizontal").filter(pl.col("device") == device)
-    return compare_clocks(timeline, device, work)
+    # Before the ledger nothing should be made that stays: what the callers keep would lie beside all that charging takes.
+    work = timeline.rows("device_events", "device", "start_ns", "end_ns", "correlation").filter(pl.col("device") == device)
+    return compare_clocks(timeline, device, work.join(launching_calls(timeline), on="correlation", how="left"))
 
 
 def compare_clocks(timeline: Timeline, device: int, work: pl.DataFrame) -> Clocks:

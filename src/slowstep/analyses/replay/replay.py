@@ -67,7 +67,7 @@ def find_replay(
         # Known before anything is made of it.
         return _none_judged(steps, chosen, _too_large(timeline.count("device_events"), whole_trace=True))
     callers = callers or Callers(timeline)
-    differ = (clocks or find_clocks(timeline, callers)).differ
+    differ = (clocks or find_clocks(timeline)).differ
     if differ is not None:
         return _none_judged(steps, chosen, differ)
     material = find_material(timeline, steps)

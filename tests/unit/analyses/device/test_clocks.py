@@ -14,7 +14,6 @@ from slowstep.analyses.device.clocks import AHEAD_AT_LAUNCHES, AHEAD_AT_WAITS, B
 from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.ledger.trace_ledger import build_trace_ledger
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.analyses.replay.unjudged import reason_of
@@ -45,11 +44,11 @@ def shifted(simulated: Simulated, us: float) -> Timeline:
 
 
 def told(timeline: Timeline) -> Reason | None:
-    return find_clocks(timeline, Callers(timeline)).differ
+    return find_clocks(timeline).differ
 
 
 def bounds(timeline: Timeline) -> DeviceClock:
-    clock = find_clocks(timeline, Callers(timeline)).device
+    clock = find_clocks(timeline).device
     assert clock is not None
     return clock
 
@@ -132,13 +131,13 @@ def test_nothing_bounds_the_offset_of_a_device_that_is_never_idle_and_never_wait
     busy = shifted(launching(kernel_us=300.0), -50_000)
 
     assert told(busy) is not None
-    assert find_clocks(busy, Callers(busy)).device is None
+    assert find_clocks(busy).device is None
 
 
 def test_clocks_that_agree_have_no_offset() -> None:
     timeline = launching().trace()
 
-    assert find_clocks(timeline, Callers(timeline)).device is None
+    assert find_clocks(timeline).device is None
 
 
 @pytest.mark.parametrize("us", [-50, 3000])
