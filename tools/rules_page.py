@@ -20,7 +20,8 @@ A rule answers with a finding, with "looked, and clean", or with why it cannot j
 one that may blame them all at the end; its link leads to its file, in the folder of what it is about.
 *recording*: it judges what `slowstep run` recorded; *trace*: it judges a profiler's trace; *advice*: it claims no time and never decides
 the verdict. What it *reads* are topics, attributes of `Measurements` in `src/slowstep/analyses/measurements.py`: the class that is named
-there has the fields, with units and meaning. Which reading of the machine is in which, says [monitors.md](monitors.md).
+there has the fields, with units and meaning; after a semicolon, those of the one or the other evidence. Which reading of the machine is in
+which, says [monitors.md](monitors.md).
 """
 
 
@@ -59,10 +60,15 @@ def _first_line(text: str) -> str:
 
 
 def _judges(rule: Rule) -> str:
-    topics = set(rule.topics)
-    kinds = {"recording": RECORDED.keys() >= topics, "trace": TRACED.keys() >= topics, "advice": rule.advisory}
-    return ", ".join(kind for kind, does in kinds.items() if does)
+    reads = [{*rule.topics, *more} for more in _more(rule)]
+    kinds = {kind: any(there >= each for each in reads) for kind, there in (("recording", RECORDED.keys()), ("trace", TRACED.keys()))}
+    return ", ".join(kind for kind, does in {**kinds, "advice": rule.advisory}.items() if does)
 
 
 def _reads(rule: Rule) -> str:
-    return ", ".join(sorted(rule.topics))
+    """The rule's own topics, and those of whoever provides its evidence."""
+    return ", ".join(sorted(rule.topics)) + ("; " if rule.providers else "") + " or ".join(map(", ".join, map(sorted, _more(rule))))
+
+
+def _more(rule: Rule) -> list[tuple[str, ...]]:
+    return [provider.topics for provider in rule.providers] or [()]

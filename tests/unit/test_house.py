@@ -24,6 +24,13 @@ ALIKE = {
 TESTS = Path(__file__).parents[1]
 # What writes recordings: rules are tested on measurements that are built in a dozen lines, what analyses find of recordings beside them.
 RECORDING_MAKERS = {"made_recordings", "made_events", "simulated_recording"}
+# By what a test judges.
+JUDGES = re.compile(r"slowstep\.diagnosis\.(rules|engine|law)\b")
+# Of tests that judge and make recordings, those that may: what is tested is neither a rule nor an analysis.
+JUDGE_RECORDINGS = {
+    "frameworks/test_words.py": "what a recording says of a framework decides whose words its fixes have",
+    "test_skeletons.py": "the files of the pages for who adds something: a rule's is judged of measurements, a monitor's makes a recording",
+}
 # Who may import a module of slowstep's own by a name that is made at run time.
 BY_NAME = {
     "slowstep.registry": "finds plug-ins",
@@ -281,14 +288,30 @@ def test_an_import_by_name_is_seen_where_it_may_be_of_an_own_module():
 
 
 def test_no_test_of_a_rule_makes_a_recording():
-    helpers, tests = TESTS.glob("*.py"), [*(TESTS / "unit" / "diagnosis").rglob("*.py")]
-    trees = {path.stem: tree for path, tree in parsed([*helpers, *tests]).items()}
+    unit = TESTS / "unit"
+    # Helpers are imported by their names; names of tests are unique in a folder only.
+    names = {path: path.stem for path in TESTS.glob("*.py")} | {path: str(path.relative_to(unit)) for path in unit.rglob("*.py")}
+    trees = {names[path]: tree for path, tree in parsed(names).items()}
     imports = {name: _imported(tree, set(trees)) for name, tree in trees.items()}
+    reached = {name: _reached(name, imports) for name in trees}
+    makes = {name for name in trees if reached[name] & RECORDING_MAKERS}
+    judges = {name for name in trees if any(_judges(trees[each]) for each in (name, *reached[name]))}
+    of_rules = {name for name in trees if name.startswith("diagnosis/")}
 
-    assert len(tests) > 30
-    assert {path.stem: makers for path in tests if (makers := _reached(path.stem, imports) & RECORDING_MAKERS)} == {}
+    assert len(of_rules) > 30
+    assert of_rules & makes == set()
+    # Whole commands are tested in `workflow`; what has no folder is a helper.
+    others = {name for name in judges & makes if name.endswith(".py") and not name.startswith("workflow/")}
+    assert others == JUDGE_RECORDINGS.keys()
     # As one that does, of measurements that only an analysis can make.
-    assert _reached("judged_recordings", imports) >= {"made_recordings"}
+    assert reached["judged_recordings"] >= {"made_recordings"}
+
+
+def _judges(tree: ast.Module) -> bool:
+    """Whether a module imports what judges."""
+    return any(
+        JUDGES.match(f"{node.module}.{alias.name}") for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    )
 
 
 def test_what_make_check_leaves_out_is_there():

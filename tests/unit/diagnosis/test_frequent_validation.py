@@ -9,6 +9,7 @@ import pytest
 
 from judged import answer_of, finding
 from made_measurements import MS, every, measurements, per_step
+from slowstep.analyses.input.validation_batches import ValidationBatches
 from slowstep.analyses.over_time.event_name import EventName
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.over_time.validation_pace import ValidationPace
@@ -226,3 +227,15 @@ def test_a_loop_that_validates_after_passes_alone_does_it_once_in_each(reads, as
     m = measurements(**validates(A_QUARTER_MS, FREQUENT, workers=1), words=all_words()["keras"], reads=reads, notes={"facts": facts})
 
     assert finding(NAME, m).advisory is advisory
+
+
+@pytest.mark.parametrize(("function", "where"), [("Words.tokenise (train.py:12)", "Words.tokenise (train.py:12), by stacks"), (None, None)])
+def test_the_loader_that_holds_most_of_a_validation_is_named_with_its_function_where_that_is_known(function, where):
+    batches = ValidationBatches(dataset="Words", num_workers=0, share=0.9, function=function, function_share=0.8)
+
+    found = finding(NAME, measurements(**validates(HALF_MS, replace(FREQUENT, batches=batches))))
+    rows = {row.name: row for row in found.evidence}
+
+    assert rows["waiting for batches"].value == 0.9
+    assert (rows["most of it in"].where if "most of it in" in rows else None) == where
+    assert sum(batches.function is not None and batches.function in fix.text for fix in found.fixes) == (function is not None)

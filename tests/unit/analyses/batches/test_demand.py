@@ -8,8 +8,6 @@ from made_events import Events, at
 from made_recordings import MS
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.input import too_few_workers
 from slowstep.record.writing import format as fmt
 
 STEPS, MAKING_MS, STEP_MS = 60, (1.0, 48.0), (12.0, 40.0)
@@ -50,19 +48,11 @@ def test_what_the_other_loaders_workers_need_is_known_beside_it(tmp_path):
     assert demand.cpu_ns == pytest.approx(24.5 * MS, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("datasets", "whose"),
-    [
-        (("Clips", "Clips"), "for the loader that is waited for most, one of Clips"),
-        (("Texts", "Clips"), "for Clips"),
-    ],
-)
-def test_its_workers_are_said_to_need_what_one_of_its_batches_takes(tmp_path, datasets, whose):
-    answer = too_few_workers.judge(_in_turns(tmp_path, datasets=datasets))
+@pytest.mark.parametrize(("datasets", "is_named"), [(("Clips", "Clips"), False), (("Texts", "Clips"), True)])
+def test_the_loader_that_is_waited_for_most_is_known_by_its_data_set_where_that_is_its_own(tmp_path, datasets, is_named):
+    loader = _in_turns(tmp_path, datasets=datasets).input.loader
 
-    assert isinstance(answer, Judged)
-    assert answer.finding.title.endswith("of 2, cannot keep up: 48.0 ms to make a batch, one needed every 27.9 ms")
-    assert answer.finding.fixes[0].text.endswith(f"num_workers=2) {whose}")
+    assert (loader.dataset, loader.num_workers, loader.read_together, loader.is_named) == ("Clips", 1, 2, is_named)
 
 
 def _restarted(tmp_path, *, between_ms: float) -> Measurements:

@@ -10,7 +10,6 @@ from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import PartKind
 from slowstep.record.writing import format as fmt
 
@@ -57,5 +56,4 @@ def test_no_time_of_an_optimizer_that_calls_a_closure_is_known_to_be_fixed(tmp_p
     m = _measured(tmp_path, between=0, after=0)
 
     assert m.ledger.share("compute", PartKind.OPTIMIZER) > 0.5
-    assert m.compute.fixed_cost.low_ns == 0
-    assert "small-batch" not in [finding.rule for finding in diagnose(m).findings]
+    assert (m.compute.fixed_cost.low_ns, m.compute.fixed_cost.value_ns) == (0, None)

@@ -7,11 +7,9 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
-from slowstep.analyses.ledger.saves import GrowingSaves
+from slowstep.analyses.ledger.saves import GrowingSaves, is_saving
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.after_update import blocking_checkpoint, growing_file
 from slowstep.parts import Part, PartKind
 
 # A file of a checkpoint: its bytes, the ms that it takes, what writes it and the script's line that asks.
@@ -62,15 +60,6 @@ def test_all_that_a_step_writes_is_one_checkpoint(tmp_path):
     assert m.saves.where == "train.py:40 (safetensors.torch.save_file, torch.save)"
 
 
-def test_the_finding_says_what_a_checkpoint_of_several_files_takes(tmp_path):
-    m = _measured(tmp_path, [[MODEL, OPTIMIZER, STATES]] * 20)
-
-    judged = blocking_checkpoint.judge(m)
-
-    assert isinstance(judged, Judged)
-    assert f"for 18.5 ms at each of {m.saves.count} checkpoints" in judged.finding.title
-
-
 def test_without_the_users_line_what_writes_is_named(tmp_path):
     m = _measured(tmp_path, [[(1000, 5.0, "torch.save", None)]] * 20)
 
@@ -107,28 +96,23 @@ def _by_a_trainer(folder: Path, *, writes_ms: float) -> Measurements:
 def test_what_a_trainer_does_around_a_write_is_the_checkpoint_too(tmp_path, writes_ms):
     m = _by_a_trainer(tmp_path, writes_ms=writes_ms)
 
-    judged, event = blocking_checkpoint.judge(m), m.over_time.event("checkpoint")
+    event, parts = m.over_time.event("checkpoint"), [part for part in m.ledger.parts if is_saving(part)]
 
-    assert isinstance(judged, Judged)
     assert event is not None
-    assert f"for 14.2 ms at each of {m.saves.count} checkpoints" in judged.finding.title
-    assert judged.finding.share == pytest.approx(14 / 114, rel=0.05)
+    assert m.ledger.total_of(*parts) / m.saves.count / MS == pytest.approx(14.2, abs=0.05)
+    assert m.ledger.share_of(*parts) == pytest.approx(14 / 114, rel=0.05)
     assert (event.every_steps, event.count) == (5, m.saves.count)
     assert [event.name for event in m.over_time.events] == ["checkpoint"]
     assert {Part("store", PartKind.CHECKPOINT, name) for name in ("Trainer.save_checkpoint", "ModelCheckpoint.on_train_batch_end")} <= set(
-        judged.finding.claims
+        parts
     )
 
 
-@pytest.mark.parametrize(("function", "lever"), [("torch.save", "checkpoint-off"), ("pickle.dump", None), ("numpy.savez", None)])
-def test_what_writes_anything_is_no_lever_to_leave_out(function, lever, tmp_path):
+@pytest.mark.parametrize("function", ["torch.save", "pickle.dump", "numpy.savez"])
+def test_a_checkpoint_is_a_part_by_what_writes_it(function, tmp_path):
     m = _measured(tmp_path, [[(1000, 5.0, function, 40)]] * 20)
 
-    judged = blocking_checkpoint.judge(m)
-
-    assert isinstance(judged, Judged)
-    assert judged.finding.claims == (Part("store", PartKind.SAVE, function),)
-    assert judged.finding.fixes[0].lever == lever
+    assert [part for part in m.ledger.parts if is_saving(part)] == [Part("store", PartKind.SAVE, function)]
 
 
 def test_a_file_of_unknown_size_leaves_the_checkpoints_size_unknown(tmp_path):
@@ -156,9 +140,6 @@ def test_a_file_that_grows_is_found_beside_larger_ones_that_do_not(tmp_path):
     assert growing.last_bytes >= 1_500_000
     # Each is longer than the first by 1 ms more than the one before it.
     assert growing.above_ns.sum() == pytest.approx(sum(range(growing.count)) * MS)
-    finding = growing_file.judge(m)
-    assert isinstance(finding, Judged)
-    assert "files of checkpoints grow" in finding.finding.title
 
 
 @pytest.mark.parametrize(

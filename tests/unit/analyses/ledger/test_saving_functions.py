@@ -10,8 +10,6 @@ from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.after_update import blocking_checkpoint, slow_callback
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.writing import format as fmt
 
@@ -87,12 +85,7 @@ def test_what_a_function_that_mostly_writes_a_checkpoint_does_besides_is_the_che
 
     assert _parts(m, "store") == pytest.approx({PartKind.SAVE: 12, PartKind.SAVING_FUNCTION: 8}, rel=0.1)
     assert Part("store", PartKind.SAVING_FUNCTION, "Trainer.snapshot", PLACE) in m.ledger.parts
-    assert slow_callback.judge(m) is None
-    judged = blocking_checkpoint.judge(m)
-    assert isinstance(judged, Judged)
-    assert {part.kind for part in judged.finding.claims} == {PartKind.SAVE, PartKind.SAVING_FUNCTION}
-    assert judged.finding.gain.predicted == pytest.approx(2, rel=0.1)
-    assert judged.finding.fixes[0].lever == "stub=__main__:Trainer.snapshot"
+    assert m.ledger.written_within[Part("store", PartKind.SAVING_FUNCTION, "Trainer.snapshot", PLACE)] == pytest.approx(1.0)
 
 
 def test_a_function_that_mostly_does_something_else_keeps_it(tmp_path):
@@ -100,9 +93,7 @@ def test_a_function_that_mostly_does_something_else_keeps_it(tmp_path):
 
     assert _parts(m, "store") == pytest.approx({PartKind.SAVE: 8}, rel=0.1)
     assert _parts(m, "output") == pytest.approx({PartKind.FUNCTION: 12}, rel=0.1)
-    judged = slow_callback.judge(m)
-    assert isinstance(judged, Judged)
-    assert "after_step" in judged.finding.title
+    assert Part("output", PartKind.FUNCTION, "after_step", CodePlace("train.py", 80)) in m.ledger.parts
 
 
 def test_the_loops_own_lines_are_for_everything(tmp_path):
@@ -149,10 +140,7 @@ def test_half_of_its_time_is_that_of_all_its_parts(tmp_path):
     assert float(m.ledger.ns.sum()) == pytest.approx(float(m.step_ns.sum()), rel=0.01)
 
 
-def test_a_function_that_writes_little_of_it_is_not_blamed_for_what_the_loop_writes(tmp_path):
+def test_how_much_of_all_writing_a_function_does_is_known(tmp_path):
     m = _measured(tmp_path, (SNAPSHOT,), save=20, rest=10, loop_saves=60)
 
-    judged = blocking_checkpoint.judge(m)
-    assert isinstance(judged, Judged)
-    assert "snapshot" not in judged.finding.title
-    assert judged.finding.fixes[0].lever == "checkpoint-off"
+    assert m.ledger.written_within[Part("store", PartKind.SAVING_FUNCTION, "Trainer.snapshot", PLACE)] == pytest.approx(0.25, abs=0.02)
