@@ -36,6 +36,15 @@ def sentence(reason: Reason) -> str:
     return "".join(literal + ("" if name is None else _written(reason.values[name], how or "")) for literal, name, how, _ in pieces)
 
 
+def opens_with_name(reason: Reason) -> bool:
+    """Whether its words begin with a name, or with what somebody else has written: that takes no capital."""
+    literal, name, how, _ = next(iter(Formatter().parse(reason.wording.template)))
+    if literal or name is None:
+        return False
+    value = reason.values[name]
+    return opens_with_name(value) if isinstance(value, Reason) else not how
+
+
 def _written(value: Value, how: str) -> str:
     if isinstance(value, Reason):
         return sentence(value)

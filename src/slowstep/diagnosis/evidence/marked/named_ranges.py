@@ -20,7 +20,7 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.part_words import part_in_words
+from slowstep.part_words import is_named, part_in_words
 from slowstep.parts import Part, PartKind, PieceKind
 from slowstep.units import format_share
 
@@ -166,7 +166,7 @@ def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     title = f"{named} {of.alone} {format_share(share[0])} of the time"
     counterfactual = Shortened(removed, f"{named} took no time on the training thread")
     evidence = (*_held(m, named, share[0], CLAIM, counterfactual), _steps_with(removed), steps_seen(m))
-    return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual)
+    return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual, opens_with_name=is_named(part))
 
 
 def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
@@ -180,13 +180,14 @@ def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     share = share_of_steps(m, held)
     if share[0] < HOST_SHARE:
         return None
-    named = part_in_words(_largest(gaps))
+    largest = _largest(gaps)
+    named = part_in_words(largest)
     parts = tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows())
     title = f"{named} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
     counterfactual = Replayed(of.scenario, of.assumes)
     evidence = (*_held(m, named, share[0], HOST_SHARE, counterfactual), _steps_with(held), steps_seen(m))
-    return _judged(m, name, of, named, parts, share, evidence, title, counterfactual if is_all else None)
+    return _judged(m, name, of, named, parts, share, evidence, title, counterfactual if is_all else None, opens_with_name=is_named(largest))
 
 
 def _held(m: Measurements, named: str, share: float, threshold: float, counterfactual: AnyCounterfactual) -> tuple[Evidence, ...]:
@@ -216,11 +217,14 @@ def _judged(
     evidence: tuple[Evidence, ...],
     title: str,
     counterfactual: AnyCounterfactual | None,
+    *,
+    opens_with_name: bool,
 ) -> Judged:
     finding = Finding(
         rule=name,
         stage=of.stage,
         title=title,
+        opens_with_name=opens_with_name,
         share=share[0],
         share_low=share[1],
         share_high=share[2],

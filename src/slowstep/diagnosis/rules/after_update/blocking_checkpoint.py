@@ -71,6 +71,7 @@ def _by_calls(m: Measurements) -> Answer:
         stage="store",
         title=f"{_stopping(m, parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, "
         f"{format_share(share)} of the time",
+        opens_with_name=_one_function(m, parts) is not None,
         share=share,
         share_low=low,
         share_high=high,

@@ -68,7 +68,7 @@ from slowstep.findings import Evidence, EvidenceCode, Finding, Fix, NotJudged
 from slowstep.frameworks._known import does_for_less
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_named, is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
@@ -163,6 +163,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         stage=part.stage,
         title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time"
         f"{waits_in_it(m, share, part)}{_more(m, following)}",
+        opens_with_name=is_named(part),
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),

@@ -50,7 +50,7 @@ from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_named, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
 from slowstep.units import format_share
 
@@ -89,6 +89,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
         rule=NAME,
         stage="preprocess",
         title=f"{part_name_and_place(named.most)} prepares input on the training thread in every step and {takes}",
+        opens_with_name=is_named(named.most),
         share=share,
         share_low=low,
         share_high=high,
@@ -127,6 +128,7 @@ def _judge_function(m: Measurements) -> Judged | None:
         rule=NAME,
         stage=_stage(beside),
         title=f"{_shown(beside, where)} {_what(beside, before_update=before_update)} and takes {format_share(held)} of the time",
+        opens_with_name=True,
         share=held,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
