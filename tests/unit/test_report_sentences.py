@@ -14,7 +14,7 @@ from slowstep.document.rows import finding_row
 from slowstep.faults import Fault
 from slowstep.findings import Verdict
 from slowstep.reason_words import opens_with_name, sentence
-from slowstep.reasons import SAID, Wording
+from slowstep.reasons import OWN_WORDS, SAID, Wording
 from slowstep.report.sentences import as_advice, as_title
 
 
@@ -45,6 +45,7 @@ AROUND = Wording("around", "{inner}, and more")
         (AROUND(inner=NAMED(name="plot")), True),
         (AROUND(inner=SHARED(share=0.5)), False),
         (SAID(said="it broke"), True),
+        (AROUND(inner=OWN_WORDS(words="the loader waits")), False),
     ],
 )
 def test_whether_a_reason_begins_with_a_name_is_known_by_its_template(reason, does):
