@@ -105,11 +105,11 @@ class Finding:
     """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
 
     `also` names the rules folded into it, and `folded` is what they advise; `names` is what it names for one to look at, which is said
-    where it is folded itself (None: no more than its rule says); `names_cause` is True where it names a file, function, transform or
-    callback; `may_be_lesser_than` is a rule on what this is a part of: where that one could not judge, this does not lead. An `advisory`
-    finding is worth knowing but claims no time: it never decides the verdict, and stands last unless it is `urgent`: at the rate of the
-    window the training is ended within the hour. What lies `outside` is caused by nothing in the script: reports note it, and do not
-    number it among what is to be changed there.
+    where it is folded itself (None: no more than its rule says); `opens_with_name` where its title begins with a name, which takes no
+    capital; `names_cause` is True where it names a file, function, transform or callback; `may_be_lesser_than` is a rule on what this is
+    a part of: where that one could not judge, this does not lead. An `advisory` finding is worth knowing but claims no time: it never
+    decides the verdict, and stands last unless it is `urgent`: at the rate of the window the training is ended within the hour. What lies
+    `outside` is caused by nothing in the script: reports note it, and do not number it among what is to be changed there.
     Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
     """
 
@@ -126,6 +126,7 @@ class Finding:
     also: tuple[str, ...] = ()
     folded: tuple[Folded, ...] = ()
     names: str | None = None
+    opens_with_name: bool = False
     names_cause: bool = False
     may_be_lesser_than: str | None = None
     advisory: bool = False

@@ -137,6 +137,11 @@ def part_called(part: Part) -> str:
     return part_name(part) if part.name is not None or part.place is None else place_in_words(part.place)
 
 
+def is_named(part: Part) -> bool:
+    """Whether it is called by a name of its own or its place, and not by the words of its kind."""
+    return part.name is not None or part.place is not None
+
+
 def part_name_and_place(part: Part) -> str:
     """Its name, and where it is: "Plot.on_train_batch_end (train.py:9)", "train.py:30-34"."""
     return _with_place(part_called(part), part)

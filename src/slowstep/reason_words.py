@@ -13,7 +13,7 @@ from collections.abc import Callable
 from string import Formatter
 from typing import Any, Final
 
-from slowstep.reasons import OF_STAGE, Reason, Value
+from slowstep.reasons import OF_STAGE, OWN_WORDS, Reason, Value
 from slowstep.stages import stage_in_words
 from slowstep.units import format_bytes, format_count, format_duration, format_number, format_ratio, format_share, format_times
 
@@ -34,6 +34,15 @@ def sentence(reason: Reason) -> str:
     """A reason in words."""
     pieces = Formatter().parse(reason.wording.template)
     return "".join(literal + ("" if name is None else _written(reason.values[name], how or "")) for literal, name, how, _ in pieces)
+
+
+def opens_with_name(reason: Reason) -> bool:
+    """Whether its words begin with a name, or with what somebody else has written: that takes no capital."""
+    literal, name, how, _ = next(iter(Formatter().parse(reason.wording.template)))
+    if literal or name is None or reason.code == OWN_WORDS.code:
+        return False
+    value = reason.values[name]
+    return opens_with_name(value) if isinstance(value, Reason) else not how
 
 
 def _written(value: Value, how: str) -> str:

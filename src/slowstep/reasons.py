@@ -82,5 +82,7 @@ class Reason:
         return self.wording in wordings or any(isinstance(value, Reason) and value.of(*wordings) for _, value in self.pairs)
 
 
+# What slowstep itself has said, in words that begin with none of a name.
+OWN_WORDS: Final = Wording("own-words", "{words}")
 # What somebody else said: a lever inside the training, a framework, the system. It is shown as it was said.
 SAID: Final = Wording("said", "{said}")

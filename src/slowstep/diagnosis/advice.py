@@ -18,6 +18,7 @@ def advice(
     share: float = 0.0,
     urgent: bool = False,
     outside: bool = False,
+    opens_with_name: bool = False,
 ) -> Judged:
     """A finding of advice; `share` (of the window, 0 to 1) is only shown, and what is `urgent` before all others. What lies `outside` the
     script is noted, not numbered.
@@ -26,6 +27,7 @@ def advice(
         rule=rule,
         stage=stage,
         title=title,
+        opens_with_name=opens_with_name,
         share=share,
         share_low=0.0,
         share_high=share,

@@ -24,6 +24,7 @@ class Details:
     gain: Gain
     fixes: tuple[Fix, ...]
     names_cause: bool = False
+    opens_with_name: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

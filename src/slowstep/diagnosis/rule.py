@@ -70,6 +70,7 @@ def _judged(rule: str, held: HeldTime) -> Judged:
         rule=rule,
         stage=found.stage,
         title=found.title,
+        opens_with_name=found.opens_with_name,
         share=held.share,
         share_low=held.low,
         share_high=held.high,

@@ -27,7 +27,7 @@ from slowstep.diagnosis.trace_doubts import open_at_all
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.reasons import Reason, Wording
+from slowstep.reasons import OWN_WORDS, Reason, Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # The stage that depends on other ranks.
@@ -81,9 +81,14 @@ def _uneven(_: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
     findings = [judged.finding for judged in answers.uncertain]
     large = [finding for finding in findings if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding)]
     return tuple(
-        NotJudged(rule=finding.rule, reason=STEPS_DIFFER(title=finding.title, low=finding.share_low, high=finding.share_high))
+        NotJudged(rule=finding.rule, reason=STEPS_DIFFER(title=_title(finding), low=finding.share_low, high=finding.share_high))
         for finding in large
     )
+
+
+def _title(finding: Finding) -> Value:
+    """What a reason says of it first."""
+    return finding.title if finding.opens_with_name else OWN_WORDS(words=finding.title)
 
 
 def _by_recording(m: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
@@ -94,7 +99,7 @@ def _by_recording(m: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
     findings = [judged.finding for judged in answers.gainless if _optimistic(judged.finding) >= BOTTLENECK_PREDICTED]
     low, high = share
     remedy = m.training.words.advise(Remedy.RECORD_LESS)
-    return tuple(NotJudged(rule=f.rule, reason=BY_RECORDING(title=f.title, low=low, high=high, remedy=remedy)) for f in findings)
+    return tuple(NotJudged(rule=f.rule, reason=BY_RECORDING(title=_title(f), low=low, high=high, remedy=remedy)) for f in findings)
 
 
 def _optimistic(finding: Finding) -> float:

@@ -14,7 +14,7 @@ from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.run_rows import Run
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.findings import Finding, Verdict
-from slowstep.reason_words import sentence
+from slowstep.reason_words import opens_with_name, sentence
 
 
 def build(
@@ -84,6 +84,7 @@ def verdict_row(verdict: Verdict, findings: Iterable[Finding]) -> VerdictRow:
         "rule": verdict.rule,
         "summary": _summary(verdict, _title_of(verdict, findings)),
         "answer": _answer(verdict, _title_of(verdict, findings)),
+        "opens_with_name": _opens_with_name(verdict, findings),
         "code": None if verdict.reason is None else verdict.reason.code,
     }
 
@@ -91,6 +92,14 @@ def verdict_row(verdict: Verdict, findings: Iterable[Finding]) -> VerdictRow:
 def _title_of(verdict: Verdict, findings: Iterable[Finding]) -> str | None:
     """The title of the finding whose rule the verdict names; None where it names none."""
     return next((finding.title for finding in findings if finding.rule == verdict.rule), None)
+
+
+def _opens_with_name(verdict: Verdict, findings: Iterable[Finding]) -> bool:
+    """Whether the answer begins with one."""
+    first = verdict.scope or verdict.reason
+    if first is not None:
+        return opens_with_name(first)
+    return any(finding.opens_with_name for finding in findings if finding.rule == verdict.rule)
 
 
 def _summary(verdict: Verdict, title: str | None) -> str:

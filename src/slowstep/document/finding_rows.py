@@ -15,6 +15,8 @@ class VerdictRow(TypedDict):
     summary: str
     answer: NotRequired[str]
     """The summary without the state, which stands beside it."""
+    opens_with_name: NotRequired[bool]
+    """Of the answer: it then takes no capital."""
     code: NotRequired[str | None]
 
 
@@ -85,12 +87,13 @@ class FoldedRow(TypedDict):
 
 class FindingRow(TypedDict):
     """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise. What lies
-    `outside` the script stands among `run.notes` on the screen.
+    `outside` the script stands among `run.notes` on the screen. A title that `opens_with_name` takes no capital.
     """
 
     rule: str
     stage: str
     title: str
+    opens_with_name: NotRequired[bool]
     share: float
     claims: list[str]
     also: list[str]

@@ -33,9 +33,9 @@ SEED_OFFSETS: Final = (0, 10_007, 20_014)
 TOO_SOON: Final = Wording("runs-ended-too-soon", "they ended too soon")
 AS_IS_FAILED: Final = Wording("run-as-it-is-failed", "one as it is failed: {reason}")
 IDLE: Final = Wording("lever-idle", "in {steps} steps with it the lever never changed anything")
-_AS_IS: Final = "as it is"
+_AS_IS: Final = "as-is"
 _REFUSED: Final = (WholeRunState.NOT_APPLICABLE, WholeRunState.FAILED)
-_CONTROL: Final = "as it is, once more"
+_CONTROL: Final = "as-is-again"
 
 Say = Callable[[str], None]
 

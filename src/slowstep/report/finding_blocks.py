@@ -86,7 +86,7 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
         canvas.blank()
         _draw_title(canvas, number, finding, provisional)
         if finding["title"] != said:
-            canvas.prose(as_title(finding["title"]), indent=_INDENT)
+            canvas.prose(as_title(finding["title"], opens_with_name=finding.get("opens_with_name", True)), indent=_INDENT)
         rows = _evidence_shown(finding["evidence"], number, left_out)
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)

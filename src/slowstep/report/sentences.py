@@ -7,16 +7,11 @@ from typing import Final
 
 # A lower-case word of prose. What is called, assigned to, or followed by its place in brackets is a name: "plot (train.py:4) runs ...".
 _PROSE: Final = re.compile(r"[a-z]+(?= (?![=(]))|[a-z]+(?=, )")
-# Words that begin a title. What else begins one is the name of a function, a kernel or a thread.
-_OPENING: Final = re.compile(
-    r"(?:an?|all|anomaly|another|batches|between|checkpoints|collectives|copies|deterministic|device|every|for|how|in|kernels|making|matrix|memory"
-    r"|most|no|of|only|preprocessing|samples|sizes|small|starting|steps|the|this|validation|what|whether|workers) (?!\()"
-)
 
 
-def as_title(text: str) -> str:
-    """A finding's title, or a verdict's summary, that may begin with a name."""
-    return text if _OPENING.match(text) is None else _capital(text)
+def as_title(text: str, *, opens_with_name: bool) -> str:
+    """A finding's title, or a verdict's answer. A report that does not say whether that begins with a name may have one there."""
+    return text if opens_with_name else _capital(text)
 
 
 def as_advice(text: str) -> str:

@@ -210,7 +210,8 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
         pieces += [(":", "bold"), (f" {rule}", "bold")]
     canvas.flow(*pieces)
     if not _is_settled(report):
-        canvas.prose(as_title(verdict.get("answer", verdict["summary"])))
+        answer = verdict.get("answer", verdict["summary"])
+        canvas.prose(as_title(answer, opens_with_name=verdict.get("opens_with_name", True)))
 
 
 def _is_settled(report: Report) -> bool:

@@ -288,7 +288,11 @@ REPLAY = Table(
     row="One row per scenario and replayed step, and of each further ones without what the profiler took, where that matters.",
     columns=(
         column("scenario", pl.String, "what is changed; `unchanged` is the check"),
-        column("recording", pl.String, "as recorded, without the profiler's usual cost, or without its highest"),
+        column(
+            "recording",
+            pl.String,
+            "as-recorded; without the profiler's usual cost: less-usual-cost, without its highest: less-most-cost",
+        ),
         column("taken_ns", pl.Int64, "what of the host's time in the step is taken for the profiler's; 0 as recorded", nullable=True),
         STEP,
         column("observed_ns", pl.Int64, "length of the step in the trace"),

@@ -20,9 +20,9 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 # How a step is replayed: with all that was recorded, or without what recording it takes: usually, and at most.
-AS_RECORDED: Final = "as recorded"
-LESS_USUAL_COST: Final = "without the profiler's usual cost"
-LESS_MOST_COST: Final = "without the profiler's highest cost"
+AS_RECORDED: Final = "as-recorded"
+LESS_USUAL_COST: Final = "less-usual-cost"  # of the profiler
+LESS_MOST_COST: Final = "less-most-cost"  # the highest that it may be
 
 # Nanoseconds for each event, usual and at most: an operator or a range, what its shapes add, a Python function.
 OPERATOR_NS, SHAPES_NS, FUNCTION_NS = (

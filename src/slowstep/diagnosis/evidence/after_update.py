@@ -23,7 +23,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_noun, part_place
+from slowstep.part_words import is_named, is_plural, part_called, part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
@@ -274,6 +274,7 @@ def call_seldom(
         stage=max(entry.parts, key=m.ledger.total_of).stage,
         title=f"{part_name_and_place(entry.part)} {entry.says(does)} {what} after every step and {entry.says('take')} "
         f"{format_share(share)} of the time{waits_in_it(m, share, *entry.parts)}",
+        opens_with_name=is_named(entry.part),
         share=share,
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from slowstep.errors import UnreadableInput
 from slowstep.exporters._trace_events import MARK
+from slowstep.reason_words import sentence
+from slowstep.reasons import SAID, Reason, Wording
 from slowstep.registry import discover
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
@@ -24,8 +26,15 @@ DEEPEST = 4
 # A folder with more files than ranks of any job was not meant.
 MOST_FILES = 10_000
 RECORDING = "recording"
-EMPTY = "is empty"
-UNKNOWN = "is in no format that this version reads"
+# Why a file is no trace: each ends a sentence that begins with its name.
+EMPTY = Wording("file-empty", "is empty")
+UNPACKED_EMPTY = Wording("file-unpacks-to-nothing", "unpacks to nothing: it is empty, or was cut off")
+UNKNOWN_FORMAT = Wording("file-of-unknown-format", "is in no format that this version reads")
+OWN_EXPORT = Wording("file-of-our-own", "was written by slowstep, for Perfetto: give the trace that it was made from")
+DAMAGED_GZIP = Wording(
+    "file-damaged-gzip", "is a gzip file whose beginning is damaged, so that nothing of it can be unpacked: copy it again"
+)
+NO_TRACE_INSIDE = Wording("folder-without-trace", "is a folder without a trace")
 GZIP = b"\x1f\x8b"
 RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
@@ -52,7 +61,7 @@ class Skipped:
     """What no source reads. `reason` says why where something is missed: it was asked for, or might be a trace; None of any other file."""
 
     path: Path
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 def sources() -> dict[str, Source]:
@@ -98,7 +107,7 @@ def _of_folder(path: Path, whole: FoundTrace | None) -> tuple[list[FoundTrace], 
     if whole is not None and all(each.source is whole.source for each in inside):
         # A log folder is read as its source knows it, unless other traces lie in it too.
         return [whole], []
-    return inside, others if inside else [*others, Skipped(path=path, reason="is a folder without a trace")]
+    return inside, others if inside else [*others, Skipped(path=path, reason=NO_TRACE_INSIDE())]
 
 
 def each_process(found: Iterable[FoundTrace]) -> list[FoundTrace]:
@@ -110,7 +119,7 @@ def _inside(folder: Path) -> tuple[list[FoundTrace], list[Skipped]]:
     found, closed = list[FoundTrace](), list[Skipped]()
 
     def refused(error: OSError) -> None:
-        closed.append(Skipped(path=Path(error.filename), reason=refusal(error)))
+        closed.append(Skipped(path=Path(error.filename), reason=SAID(said=refusal(error))))
 
     files = list(_files(folder, refused))
     others = list[Skipped]()
@@ -127,7 +136,7 @@ def _known_inside(file: Path) -> FoundTrace | Skipped:
             return Skipped(path=file)
         one = _known(file)
     except OSError as error:
-        return Skipped(path=file, reason=refusal(error))
+        return Skipped(path=file, reason=SAID(said=refusal(error)))
     if one is None:
         head = _head(file)
         is_missed = file.name.lower().endswith(_endings()) and (not head or head.startswith(GZIP))
@@ -186,13 +195,14 @@ def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
         others = [each for each in skipped if each.path != path]
-        missed = "".join(f" {each.path.name} {each.reason}." for each in others if each.reason is not None)
+        missed = "".join(f" {each.path.name} {sentence(each.reason)}." for each in others if each.reason is not None)
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
             f"({format_count(len(others), 'other file') if others else 'it is empty'}).{missed}"
         )
-    first = next((each for each in skipped if each.reason == EMPTY), skipped[0])
-    return f"{first.path} {first.reason}.{_formats() if first.reason == UNKNOWN else ''}"
+    first = next((each for each in skipped if each.reason is not None and each.reason.of(EMPTY)), skipped[0])
+    reason = first.reason or UNKNOWN_FORMAT()
+    return f"{first.path} {sentence(reason)}.{_formats() if reason.of(UNKNOWN_FORMAT) else ''}"
 
 
 def _endings() -> tuple[str, ...]:
@@ -206,13 +216,13 @@ def _formats() -> str:
     return f" It reads {', '.join(others)}, and {last}."
 
 
-def _why_not(path: Path) -> str:
+def _why_not(path: Path) -> Reason:
     """Why a file is no trace, as the end of a sentence that begins with its name."""
     head = _head(path)
     if head.startswith(MARK):
-        return "was written by slowstep, for Perfetto: give the trace that it was made from"
+        return OWN_EXPORT()
     if head.startswith(GZIP):
-        return "is a gzip file whose beginning is damaged, so that nothing of it can be unpacked: copy it again"
+        return DAMAGED_GZIP()
     if head:
-        return UNKNOWN
-    return EMPTY if path.stat().st_size == 0 else "unpacks to nothing: it is empty, or was cut off"
+        return UNKNOWN_FORMAT()
+    return EMPTY() if path.stat().st_size == 0 else UNPACKED_EMPTY()

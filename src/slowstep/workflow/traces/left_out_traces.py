@@ -13,6 +13,7 @@ from slowstep.document.finding_rows import HealthRow
 from slowstep.document.rows import health_row
 from slowstep.findings import Verdict
 from slowstep.health import HealthKind
+from slowstep.reason_words import sentence
 from slowstep.workflow.traces.find import Skipped
 
 # Files and traces that are named.
@@ -65,7 +66,7 @@ def left_out(
 
 def not_read(skipped: Sequence[Skipped]) -> list[HealthRow]:
     """What is said of files that no source knows: on the screen where a trace may be missed, else only in the report's file."""
-    missed = [f"{each.path.name} {each.reason}" for each in skipped if each.reason is not None]
+    missed = [f"{each.path.name} {sentence(each.reason)}" for each in skipped if each.reason is not None]
     others = [each.path.name for each in skipped if each.reason is None]
     return [*_row(SKIPPED_FILES, len(missed), _listed(missed, "; ")), *_row(OTHER_FILES, len(others), _listed(others))]
 

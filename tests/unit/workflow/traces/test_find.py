@@ -7,6 +7,7 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.errors import UnreadableInput
+from slowstep.reason_words import sentence
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.traces.find import find, sources
 
@@ -124,7 +125,7 @@ def forbid(monkeypatch, name: str) -> None:
 
 
 def skipped_at(*paths) -> dict[str, str | None]:
-    return {each.path.name: each.reason for each in find(paths)[1]}
+    return {each.path.name: each.reason and sentence(each.reason) for each in find(paths)[1]}
 
 
 @pytest.mark.parametrize("closed", ["rank1.json", "rank1"])

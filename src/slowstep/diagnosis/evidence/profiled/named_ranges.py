@@ -22,7 +22,7 @@ from slowstep.diagnosis.provider import Details, HeldTime, Provider, Unsure
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Evidence, Fix, Gain
-from slowstep.part_words import part_in_words
+from slowstep.part_words import is_named, part_in_words
 from slowstep.parts import Part, PartKind, PieceKind
 from slowstep.units import format_share
 
@@ -180,6 +180,7 @@ def _of_thread(m: Measurements, of: NamedStage, part: Part, share: float, remove
     return Details(
         stage=of.stage,
         title=f"{named} {of.alone} {format_share(share)} of the time",
+        opens_with_name=is_named(part),
         claims=(part,),
         evidence=_evidence(m, named, share, CLAIM, counterfactual, removed),
         counterfactual=counterfactual,
@@ -203,10 +204,12 @@ def _beside_a_device(m: Measurements, of: NamedStage) -> HeldTime:
 
 def _of_gaps(m: Measurements, of: NamedStage, gaps: pl.DataFrame, share: float, held: Floats, *, is_all: bool) -> Details:
     """The replay takes all of the stage away: where that is more, the gain of these alone is not known."""
-    named, counterfactual = part_in_words(_largest(gaps)), Replayed(of.scenario, of.assumes)
+    largest, counterfactual = _largest(gaps), Replayed(of.scenario, of.assumes)
+    named = part_in_words(largest)
     return Details(
         stage=of.stage,
         title=f"{named} {of.waited} {format_share(share)} of the time",
+        opens_with_name=is_named(largest),
         claims=tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows()),
         evidence=_evidence(m, named, share, HOST_SHARE, counterfactual, held),
         counterfactual=counterfactual if is_all else None,

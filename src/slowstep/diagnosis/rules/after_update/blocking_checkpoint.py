@@ -74,6 +74,7 @@ def _of_calls(m: Measurements, parts: list[Part], removed: Floats, share: float)
         stage="store",
         title=f"{_stopping(m, parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, "
         f"{format_share(share)} of the time",
+        opens_with_name=_one_function(m, parts) is not None,
         claims=tuple(parts),
         evidence=(*_evidence_of_calls(m, parts, each, share), *longer_after(spared), saved_by(m, counterfactual)),
         counterfactual=counterfactual,

@@ -37,7 +37,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, sha
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.part_words import is_plural, part_in_words, part_without_place
+from slowstep.part_words import is_named, is_plural, part_in_words, part_without_place
 from slowstep.units import format_bytes, format_duration
 
 NAME = "growing-file"
@@ -61,6 +61,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage=growth.part.stage,
         title=f"{writes}: {format_duration(first)} at first, {format_duration(last)} at the end",
+        opens_with_name=is_named(growth.part),
         share=share,
         share_low=low,
         share_high=high,

@@ -32,7 +32,7 @@ from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_called, part_name_and_place, part_noun, part_place
+from slowstep.part_words import is_named, part_called, part_name_and_place, part_noun, part_place
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.shares import MOSTLY
 from slowstep.stages import RESULT_STAGES
@@ -87,6 +87,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
         rule=NAME,
         stage="output",
         title=f"{part_name_and_place(named.most)} hands over metrics in every step and takes {format_share(share)} of the time",
+        opens_with_name=is_named(named.most),
         share=share,
         share_low=low * surely,
         share_high=high,

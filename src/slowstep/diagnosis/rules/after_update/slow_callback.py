@@ -70,7 +70,7 @@ from slowstep.findings import Evidence, EvidenceCode, Fix
 from slowstep.frameworks._known import does_for_less
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import is_plural, part_called, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_named, is_plural, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import RESULT_STAGES, UNATTRIBUTED
@@ -169,7 +169,7 @@ def _of_function(
     entry = next((entry for entry in timed_functions(m) if part in entry.parts), None)
     evidence = (
         named_as(part),
-        Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name=_name_of_share(m, held, where, ran), value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(m, timed, stacks, sum(named.values())),
         *_next(m, following),
@@ -180,6 +180,7 @@ def _of_function(
         stage=part.stage,
         title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time"
         f"{waits_in_it(m, share, part)}{_more(m, following)}",
+        opens_with_name=is_named(part),
         claims=_claims(m, part) if held is None else (*_claims(m, part), BODY),
         evidence=evidence,
         counterfactual=counterfactual,
@@ -221,10 +222,22 @@ def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> TimeSpread:
 
 def _where(m: Measurements, held: InBoth | None) -> str:
     """Where in the step it runs, as far as that is known."""
-    between = m.ledger.between
-    if between is None or float(between.gaps_ns.sum()) < CLAIM * m.ledger.whole:
+    if not _runs_between_batches(m):
         return AFTER if held is None else "before the update and after it"
     return "between batches or after the update" if held is None else "between batches and before the update"
+
+
+def _runs_between_batches(m: Measurements) -> bool:
+    """Whether so much time is between batches that what runs after the update may as well run there."""
+    between = m.ledger.between
+    return between is not None and float(between.gaps_ns.sum()) >= CLAIM * m.ledger.whole
+
+
+def _name_of_share(m: Measurements, held: InBoth | None, where: str, ran: str) -> str:
+    """What its share is called: by the place where all of that is, if there is one; empty `where`: it is not known."""
+    if not where:
+        return ran
+    return AFTER if held is None and not _runs_between_batches(m) else "time in it"
 
 
 def _most_of_it(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[Evidence, ...]:

@@ -52,7 +52,7 @@ from slowstep.diagnosis.provider import Details, HeldTime, Provided, Provider, U
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule, judge_provided
 from slowstep.findings import Evidence, Fix, Gain
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_called, part_name, part_name_and_place, part_place
+from slowstep.part_words import is_named, part_called, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
 from slowstep.units import format_share
 
@@ -92,6 +92,7 @@ def _of_transform(m: Measurements, named: NamedParts, ns: Floats, share: float) 
     return Details(
         stage="preprocess",
         title=f"{part_name_and_place(named.most)} prepares input on the training thread in every step and {takes}",
+        opens_with_name=is_named(named.most),
         claims=named.parts,
         evidence=(
             Evidence(name="function", value=part_called(named.most), unit="", where=part_place(named.most)),
@@ -135,6 +136,7 @@ def _of_function(m: Measurements, beside: OutsideModel, body: Floats, held: floa
     return Details(
         stage=_stage(beside),
         title=f"{_shown(beside, where)} {_what(beside, before_update=before_update)} and takes {format_share(held)} of the time",
+        opens_with_name=True,
         claims=(BODY,),
         evidence=_evidence(m, beside, body, held, where),
         counterfactual=counterfactual,

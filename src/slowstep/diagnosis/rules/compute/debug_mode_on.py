@@ -93,6 +93,7 @@ def _judged(m: Measurements, modes: dict[DebugMode, float], *, share: float, low
         rule=NAME,
         stage="compute",
         title=f"{names} {are} on while the model trains{of_compute}",
+        opens_with_name=by_share[0] not in CALLED,
         share=share,
         share_low=low,
         share_high=high,

@@ -115,6 +115,7 @@ def _judged(m: Measurements, tables: tuple[EmbeddingTable, ...]) -> Judged:
         stage="compute",
         title=f"{kinds} updates all {rows:,} rows of {_named(tables)}, of which a batch touches at most {ids:,}: with the gradients "
         f"{format_share(share)} of the time",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

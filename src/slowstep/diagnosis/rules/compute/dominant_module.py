@@ -100,6 +100,7 @@ def _function(m: Measurements) -> Judged | None:
         stage="compute",
         title=f"{function.function} ({function.where}) holds {format_share(function.share)} of the forward, most of it element by element, "
         f"and with its backward {format_share(function.share * of)} of the time",
+        opens_with_name=True,
         share=function.share * of,
         share_low=function.low * of,
         share_high=function.high * of,
@@ -142,7 +143,7 @@ def _line(m: Measurements, line: ForwardLine) -> Judged:
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
     layout = f"{m.training.words.advise(Remedy.CONVOLUTION_LAYOUT)}, " if "Conv" in (line.operation or "") else ""
     fix = f"look at {what} first: a cheaper layer, a smaller input to it, {layout}or {m.training.words.advise(Remedy.COMPILE)}"
-    return advice(NAME, "compute", title, evidence, ASSUMES, (fix,), share=share)
+    return advice(NAME, "compute", title, evidence, ASSUMES, (fix,), share=share, opens_with_name=True)
 
 
 def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: HeldByCall) -> Judged:
@@ -167,6 +168,7 @@ def _one_operation(m: Measurements, line: ForwardLine, call: ForwardCall, held: 
         rule=NAME,
         stage="compute",
         title=f"{called} in {line.where} is one operation and takes{backward} {format_share(held.share)} of the time{in_title(arithmetic)}",
+        opens_with_name=bool(call.name or call.operation),
         share=held.share,
         share_low=held.low,
         share_high=held.high,

@@ -73,6 +73,7 @@ def _dominated_by(m: Measurements, worst: dict[str, Any], own: str, all_ns: int)
         rule=NAME,
         stage="compute",
         title=f"{named} holds {format_share(share)} of the time",
+        opens_with_name=True,
         share=share,
         share_low=0.0,
         share_high=1.0,

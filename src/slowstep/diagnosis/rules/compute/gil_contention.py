@@ -87,6 +87,7 @@ def _judged(m: Measurements, threads: tuple[ConcurrentThread, ...], held: HeldUp
         rule=NAME,
         stage="compute",
         title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(threads)}; steps {lose} {format_share(share)} of the time to it",
+        opens_with_name=busiest.function is not None,
         share=share,
         share_low=low,
         share_high=high,

@@ -110,6 +110,7 @@ def _found(m: Measurements, loop: HotLoop) -> Judged | None:
         rule=NAME,
         stage="compute",
         title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {format_share(held)} of the time",
+        opens_with_name=True,
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),

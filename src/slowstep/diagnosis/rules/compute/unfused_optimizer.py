@@ -60,6 +60,7 @@ def judge(m: Measurements) -> Answer:
         stage="compute",
         title=f"{kind} takes {format_share(share)} of the time{waits_in_it(m, share, OPTIMIZER)}, in several passes over its parameters: "
         "it is not fused",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

@@ -77,6 +77,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage="compute",
         title=_title(share, in_sixteen_bit, worst["operator"], worst["where"]),
+        opens_with_name=_opens_with_name(in_sixteen_bit, worst["operator"], worst["where"]),
         share=share,
         share_low=low,
         share_high=high,
@@ -106,6 +107,10 @@ def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) ->
         return None
     ask = m.training.words.advise(Remedy.NAME_PRECISION)
     return NotJudged(rule=NAME, reason=PRECISION_NOT_NAMED(share=share, remedy=ask))
+
+
+def _opens_with_name(in_sixteen_bit: float | None, operator: str | None, where: str | None) -> bool:
+    return (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT and bool(whose(operator, where, None))
 
 
 def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:

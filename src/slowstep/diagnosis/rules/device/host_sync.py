@@ -54,6 +54,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage="d2h",
         title=f"{worst.named}{others} waits for the device, which is then idle for {format_share(share)} of the time",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

@@ -59,6 +59,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage=largest_stage(gaps),
         title=f"{worst} computes on the host, and the device waits for it: {format_share(share)} of the time",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

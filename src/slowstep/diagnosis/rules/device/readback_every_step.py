@@ -59,6 +59,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage="compute" if late.sum() > dry.sum() else "d2h",
         title=_title(found, share, ahead=bool(late.any())),
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

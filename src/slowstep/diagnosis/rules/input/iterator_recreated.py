@@ -80,6 +80,7 @@ def judge(m: Measurements) -> Answer:
         stage="preprocess",
         title=f"{who} creates a new iterator of its loader for every {_batches(restarts.batches_each or 0.0)}: {format_share(share)} of "
         "the time",
+        opens_with_name=by_trainer,
         share=share,
         share_low=low,
         share_high=high,

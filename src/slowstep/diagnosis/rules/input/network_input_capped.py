@@ -84,6 +84,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage="read",
         title=f"{who} spends {format_share(received)} of the time to make a batch on receiving data: {LIMITS[together]}",
+        opens_with_name=around is not None,
         share=share,
         share_low=low,
         share_high=high,

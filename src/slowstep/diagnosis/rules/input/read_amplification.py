@@ -70,6 +70,7 @@ def judge(m: Measurements) -> Answer:
         stage=wait_stage(m),
         title=f"{_named(m, first.read)} has {_what(first.read)}: {format_times(first.factor)} what is used, "
         f"{format_share(_share(found))} of making a batch",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

@@ -34,7 +34,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, EvidenceCode, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.part_words import is_plural, part_name, part_name_and_place
+from slowstep.part_words import is_named, is_plural, part_name, part_name_and_place
 from slowstep.parts import PartKind
 from slowstep.units import format_share
 
@@ -60,6 +60,7 @@ def judge(m: Measurements) -> Answer:
         stage="preprocess",
         title=f"{part_name_and_place(largest)} {'make' if is_plural(largest) else 'makes'} what the loader reads anew{_often(built)}"
         f"{_with_others(built)}, on the training thread: {format_share(share)} of the time",
+        opens_with_name=is_named(largest),
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),

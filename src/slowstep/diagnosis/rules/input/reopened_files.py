@@ -57,6 +57,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage=wait_stage(m),
         title=_title(m, cost),
+        opens_with_name=m.input.facts.around(cost.share) is not None,
         share=share,
         share_low=low,
         share_high=high,

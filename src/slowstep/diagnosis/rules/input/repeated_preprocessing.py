@@ -86,6 +86,7 @@ def judge(m: Measurements) -> Answer:
         stage="preprocess",
         title=f"{_called(decoder)} does the same for each of {m.input.facts.dataset_length} samples in every pass: {format_share(held)} of "
         "making a batch",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

@@ -138,6 +138,7 @@ def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
         rule=NAME,
         stage="preprocess",
         title=f"{m.training.words.title} makes each batch when it is to train on it, so making them and training never overlap",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

@@ -95,6 +95,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage="preprocess",
         title=f"{name}{where} takes {format_share(held)} of the time in which a batch is made{most}",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

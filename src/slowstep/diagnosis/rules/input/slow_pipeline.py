@@ -77,6 +77,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         stage=wait.stage,
         title=_title(m, stage),
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,

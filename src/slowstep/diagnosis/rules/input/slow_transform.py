@@ -92,7 +92,7 @@ from slowstep.diagnosis.lever_specs import mock_loader, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.part_words import part_in_words, part_place, part_without_place
+from slowstep.part_words import is_named, part_in_words, part_place, part_without_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -171,6 +171,7 @@ def _found(m: Measurements, side: InputSide, function: TimedFunction, *, receive
         rule=NAME,
         stage="preprocess",
         title=f"{function.name} ({where}) takes {format_share(function.share)} of the time in which samples are made, and {why}",
+        opens_with_name=True,
         share=share,
         share_low=low,
         share_high=high,
@@ -242,6 +243,7 @@ def _found_in_loop(m: Measurements, side: InputSide, made: LoopInput, largest: P
         rule=NAME,
         stage="preprocess",
         title=f"{named} makes batches in the loop for {format_share(share)} of the time{NO_WORKERS if is_alone else ''}",
+        opens_with_name=is_named(largest),
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
