@@ -27,7 +27,7 @@ class FakeBatches:
 
     `dtypes` are names ("float32", "torch.float32"), or types of torch or numpy. The values lie evenly in `domain` (low, high), one pair for
     all arrays or one for each; of whole numbers the upper end is left out. A batch holds the whole shape: the batch size is part of it.
-    Without `random` all batches are the same arrays, made once; with it each batch is made anew, which takes time of its own. Batch number
+    Without `random` all batches are the same arrays, made once; with it each batch is made again, which takes time of its own. Batch number
     i is the same whenever and wherever it is made: `iter` begins again with the same values.
 
     It is read by a loop, or by number, so a torch DataLoader takes it as a data set. Its samples are whole batches: say `batch_size=None`,

@@ -139,5 +139,5 @@ for inputs, in DataLoader(TensorDataset(torch.randn(96, 8)), batch_size=4):
 
     assert ran.code == 0, ran.err
     assert [note["reason"] for note in said(ran, "not applicable")] == [
-        "the training is compiled, and would be compiled anew under autocast"
+        "the training is compiled, and would be compiled again under autocast"
     ]

@@ -318,6 +318,7 @@ def test_an_optimizer_is_known_from_when_it_is_built_and_nothing_is_left_of_that
     finally:
         undo()
         recorder.stop("test")
+        recorder.close()
 
     assert held == {id(each) for each in optimizer.param_groups[0]["params"]}
     assert torch.optim.Optimizer.add_param_group is of_torch
@@ -327,6 +328,7 @@ def test_backward_passes_are_looked_at_for_them(tmp_path) -> None:
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     looks = Backwards(recorder)._looks
     recorder.stop("test")
+    recorder.close()
 
     assert isinstance(looks._unused, UnusedLooks)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
+from few import few
 from made_measured_traces import made_measured
 from made_recordings import Training, make_recording
 from made_traces import host, made_trace, step
@@ -279,14 +280,17 @@ def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, word
 
 @pytest.mark.parametrize(
     ("reads", "said"),
-    [
-        ("PyDataset", "keras.utils.PyDataset(..., use_multiprocessing=True, workers=1)"),
-        ("generator", "a keras.utils.PyDataset(..., use_multiprocessing=True, workers=1) in place of the generator"),
-        ("arrays", "converted once before fit()"),
-        ("tf.data", "num_parallel_calls=tf.data.AUTOTUNE"),
-        ("DataLoader", "DataLoader(..., num_workers=1, persistent_workers=True)"),
-        ("grain", "give the loader more worker processes"),
-    ],
+    few(
+        [
+            ("PyDataset", "keras.utils.PyDataset(..., use_multiprocessing=True, workers=1)"),
+            ("generator", "a keras.utils.PyDataset(..., use_multiprocessing=True, workers=1) in place of the generator"),
+            ("arrays", "converted once before fit()"),
+            ("tf.data", "num_parallel_calls=tf.data.AUTOTUNE"),
+            ("DataLoader", "DataLoader(..., num_workers=1, persistent_workers=True)"),
+            ("grain", "give the loader more worker processes"),
+        ],
+        every=4,
+    ),
 )
 @pytest.mark.parametrize("computes", ["tensorflow", "jax", "torch"])
 def test_what_fit_reads_is_changed_in_the_words_of_its_kind_whatever_computes(tmp_path, computes, reads, said):

@@ -220,7 +220,7 @@ def test_compiled_code_is_made_for_its_shapes(tmp_path: Path, monkeypatch: pytes
 
     came = walked(tmp_path, loader())
 
-    assert came.reason() == "code was compiled for the shapes that it gets, and would be compiled anew"
+    assert came.reason() == "code was compiled for the shapes that it gets, and would be compiled again"
 
 
 def test_a_size_written_into_the_script_is_refused(tmp_path: Path, script_of: Any) -> None:

@@ -488,7 +488,7 @@ def test_more_workers_than_there_is_room_for_are_not_tried(monkeypatch):
 def test_workers_that_would_run_the_script_anew_are_not_tried(monkeypatch):
     monkeypatch.setattr(_refused, "_start_method", lambda: "spawn")
 
-    assert "runs the script anew" in (_refused.why_not(DataLoader(Data()), 1, None, None) or "")
+    assert "runs the script again" in (_refused.why_not(DataLoader(Data()), 1, None, None) or "")
     # It has workers already: they are started as these were.
     assert _refused.why_not(DataLoader(Data(), num_workers=1), 2, None, None) is None
 

@@ -93,6 +93,7 @@ def test_log_records_are_left_out_but_errors(tmp_path: Path) -> None:
     assert stream.getvalue().count("wrong") == all_steps(walked)
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, ["step"])
@@ -201,6 +202,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Any]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(["torch.utils.tensorboard.writer", "tensorboardX.writer"], every=3))
 def test_summaries_are_left_out(tmp_path: Path, stand_in: Any, name: str) -> None:
     writer = stand_in(name, SUMMARY).SummaryWriter()
@@ -218,6 +220,7 @@ def test_summaries_are_left_out(tmp_path: Path, stand_in: Any, name: str) -> Non
     assert writer.seen.count("loss") == all_steps(walked) - 12
 
 
+@pytest.mark.slow
 def test_runs_of_wandb_are_left_out_by_whatever_name(tmp_path: Path, stand_in: Any) -> None:
     run = stand_in("wandb.sdk.wandb_run", RUN).Run()
     # As wandb.init does.
@@ -229,6 +232,7 @@ def test_runs_of_wandb_are_left_out_by_whatever_name(tmp_path: Path, stand_in: A
     assert len(run.seen) == all_steps(walked) - 12
 
 
+@pytest.mark.slow
 def test_metrics_of_mlflow_are_left_out_and_models_are_not(tmp_path: Path, stand_in: Any) -> None:
     fluent = stand_in("mlflow.tracking.fluent", FLUENT)
     log_metric = fluent.log_metric
@@ -244,6 +248,7 @@ def test_metrics_of_mlflow_are_left_out_and_models_are_not(tmp_path: Path, stand
     assert fluent.seen.count("model") == all_steps(walked)
 
 
+@pytest.mark.slow
 def test_loguru_and_tqdm_are_left_out(tmp_path: Path, stand_in: Any) -> None:
     logger, bar = stand_in("loguru._logger", LOGURU).Logger(), stand_in("tqdm.std", TQDM).tqdm()
 
@@ -257,6 +262,7 @@ def test_loguru_and_tqdm_are_left_out(tmp_path: Path, stand_in: Any) -> None:
     assert len(bar.seen) == len(logger.seen) == all_steps(walked) - 12
 
 
+@pytest.mark.slow
 def test_a_training_that_logs_nothing_shows_no_effect(tmp_path: Path) -> None:
     walked = walked_with(tmp_path, lambda step: None)
 

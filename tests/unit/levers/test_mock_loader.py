@@ -74,6 +74,7 @@ def test_across_epochs_the_loaders_own_workers_rest_and_none_are_started(lever: 
     assert set(lengths) == {6}
 
 
+@pytest.mark.slow
 def test_a_constant_batch_is_always_the_same(tmp_path: Path) -> None:
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=1), keep=True), "constant-batch")
 
@@ -113,6 +114,7 @@ def test_a_script_that_begins_to_change_batches_is_noticed(lever: str, size: int
     assert not any(spoiled)
 
 
+@pytest.mark.slow
 def test_a_script_may_take_a_batch_apart(tmp_path: Path) -> None:
     def train(script: Script) -> None:
         for batch in loader(Fields(), num_workers=1):

@@ -248,7 +248,7 @@ def test_workers_are_not_started_where_that_would_run_the_script_anew(tmp_path: 
 
     came = walked(tmp_path, "workers=2", [0, 1, 0], num_workers=0)
 
-    assert came.reason() == "workers would be started by 'spawn', which runs the script anew where it does not expect it"
+    assert came.reason() == "workers would be started by 'spawn', which runs the script again where it does not expect it"
 
 
 @pytest.mark.parametrize(

@@ -308,6 +308,7 @@ def test_the_training_step_is_refused(tmp_path: Path, script_function: Any) -> N
     assert refused_by(tmp_path, "step", train) == UPDATES
 
 
+@pytest.mark.slow
 def test_backward_alone_is_refused_too(tmp_path: Path, script_function: Any) -> None:
     model = torch.nn.Linear(4, 1)
     backward = script_function("backward", lambda batch: model(batch).sum().backward())
@@ -326,6 +327,7 @@ def test_a_function_that_asks_for_another_batch_is_refused(tmp_path: Path, scrip
     assert refused_by(tmp_path, "second", train) == ASKS
 
 
+@pytest.mark.slow
 def test_a_function_in_which_steps_end_is_refused(tmp_path: Path, script_function: Any) -> None:
     def train(script: Script) -> None:
         batches = loader()

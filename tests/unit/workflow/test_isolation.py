@@ -115,7 +115,7 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]
 
 
-@pytest.mark.parametrize("name", few(RECORDING_ANALYSES, every=8, is_sweep=True))
+@pytest.mark.parametrize("name", few(RECORDING_ANALYSES, every=16, is_sweep=True))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
     monkeypatch.setattr(RECORDING_ANALYSES[name], name, failing())
 
@@ -152,7 +152,7 @@ def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch
     assert new == {"garbage-collection"}
 
 
-@pytest.mark.parametrize("name", few(judging(recording_measure.MAKERS), every=8, is_sweep=True))
+@pytest.mark.parametrize("name", few(judging(recording_measure.MAKERS), every=16, is_sweep=True))
 def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
@@ -286,7 +286,7 @@ def measured_trace_report(trace_report, trace, monkeypatch):
     return trace_report
 
 
-@pytest.mark.parametrize("name", few(analyses_of(trace_measure, "measure_trace"), every=8, is_sweep=True))
+@pytest.mark.parametrize("name", few(analyses_of(trace_measure, "measure_trace"), every=16, is_sweep=True))
 def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeypatch, name):
     monkeypatch.setattr(trace_measure, name, failing())
 
@@ -296,7 +296,7 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
     assert report["verdict"]["state"] == "undetermined"
 
 
-@pytest.mark.parametrize("name", few(judging(trace_measure.MAKERS), every=8, is_sweep=True))
+@pytest.mark.parametrize("name", few(judging(trace_measure.MAKERS), every=16, is_sweep=True))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})

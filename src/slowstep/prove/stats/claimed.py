@@ -32,7 +32,7 @@ class SameNumbers:
     def holds(self) -> bool:
         """Whether nothing was seen against the claim.
 
-        What each pass draws anew, as an order, and what is drawn from then on, as dropout, are other numbers where workers are kept.
+        What each pass draws again, as an order, and what is drawn from then on, as dropout, are other numbers where workers are kept.
         """
         return not is_early(self.first_other) and not is_early(self.first_other_loss)
 
@@ -96,7 +96,7 @@ def says(found: SameNumbers) -> str:
     if found.repeats:
         return (
             f"{'the input is the same, and ' if found.same_input else ''}the losses are equal to the last bit up to step "
-            f"{found.first_other_loss}, as where a pass draws random numbers anew"
+            f"{found.first_other_loss}, as where a pass draws random numbers again"
         )
     if found.same_input:
         return f"the input is the same: {found.steps} steps; few losses were seen, or two runs without the lever differ too"

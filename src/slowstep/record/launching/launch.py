@@ -16,7 +16,6 @@ from slowstep.health import HealthKind
 from slowstep.record.framework import control_flags
 from slowstep.record.injection import inject
 from slowstep.record.launching import child
-from slowstep.record.launching.endings import recorders_have_ended
 from slowstep.record.launching.folder import create_folder, remove_folder
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.launch_notes import note_end, note_start
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from slowstep.record.launching.command import Command
 
 _TICK_S: Final = 0.1
+# The first line of a process's notes begins with its role, and the last one is short.
+_LOOK_BYTES: Final = 4096
 KILLED: Final = 128 + 9
 PROCESSES_LEFT: Final = HealthKind(
     "processes-left", "info", "Processes of the command outlive it; when they have ended, {folder}/ in the recording can be removed."
@@ -241,7 +242,7 @@ class _Run:
 
     def _is_settled(self, now_s: float) -> bool:
         assert self._recorded_s is not None
-        return now_s - self._recorded_s > self._limits.recorder_s or recorders_have_ended(self._folder, self._page.pid)
+        return now_s - self._recorded_s > self._limits.recorder_s or _recorders_have_ended(self._folder, self._page.pid)
 
     def _after_recording(self) -> None:
         if self._options.stop:
@@ -269,3 +270,20 @@ class _Run:
             self._journal.health(PROCESSES_LEFT, len(left), folder=inject.INJECT_FOLDER)
         else:
             inject.remove_injection(self._folder)
+
+
+def _recorders_have_ended(folder: str, pid: int | None) -> bool:
+    """Whether the recorders in all processes that train have written their last line; `pid` is the first of them."""
+    if pid is None:
+        return False
+    names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+    return any(name.startswith(f"{pid}-") for name in names) and all(_has_ended(os.path.join(folder, name)) for name in names)
+
+
+def _has_ended(path: str) -> bool:
+    with open(path, "rb") as file:
+        head = file.read(_LOOK_BYTES)
+        file.seek(max(0, os.path.getsize(path) - _LOOK_BYTES))
+        tail = file.read()
+    # Loader's workers may be idle, and then notice late.
+    return b'"role":"trainer"' not in head or b'"kind":"end"' in tail

@@ -9,7 +9,6 @@ from slowstep.sources._recording.graph_work_fit import TYPE_COUNTS, UNUSED_COUNT
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
-from slowstep.sources._recording.retrace_fit import retrace_fits
 from slowstep.sources._recording.stored_reads_fit import stored_reads_fit
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
@@ -18,6 +17,8 @@ MOST: Final = 2**62
 LEAST: Final = 1e-12
 NoteLine = dict[str, Any]
 
+# Of a function that was traced again: the argument, what of it changed, and how it is written before and after that.
+_CHANGE_TEXTS: Final = 4
 _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
 # Taken from a clock or added up of such, never from the difference of two sums: no less than nothing.
@@ -78,6 +79,11 @@ def _table_fits(table: NoteLine) -> bool:
     counts = all(is_of(table.get(key), int) and table[key] > 0 for key in ("rows", "width", "item_bytes", "lookups", "seen"))
     others = all(table.get(key) is None or (is_of(table[key], int) and table[key] >= 0) for key in ("optimizer", "ids", "backward_ns"))
     return counts and others and all(is_of(table.get(key), bool) for key in ("is_sparse", "is_dense_anyway"))
+
+
+def _retrace_fits(note: NoteLine) -> bool:
+    """Whether it is no less than the first one, and each of its changes has all texts."""
+    return note["number"] > 0 and all(is_of(change, list[str]) and len(change) == _CHANGE_TEXTS for change in note["changes"])
 
 
 def _path_fits(note: NoteLine) -> bool:
@@ -316,7 +322,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "padded": padded_fits,
     "shapes": shapes_fit,
     "stored_reads": stored_reads_fit,
-    "retrace": retrace_fits,
+    "retrace": _retrace_fits,
     "work": graph_work_fits,
     "products": graph_products_fit,
     "unused": unused_fits,

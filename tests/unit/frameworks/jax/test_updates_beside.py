@@ -142,6 +142,7 @@ def test_a_simulation_trains_nothing_though_its_forces_are_the_gradient_of_an_en
     assert not seen
 
 
+@pytest.mark.slow
 def test_a_simulation_of_several_fields_whose_rates_are_no_gradients_trains_nothing(seen):
     rates = jax.jit(lambda state: {"h": -state["h"], "u": state["h"][:-1]})
     state = {"h": jnp.ones(16), "u": jnp.ones(15)}

@@ -211,7 +211,7 @@ def test_what_gives_nothing_when_it_is_read_anew_is_said():
     data = tf.data.Dataset.from_generator(lambda: given, output_signature=tf.TensorSpec((), tf.int32))
     assert len(list(data)) == 3
 
-    assert drained(data).reason == "ValueError: it gave nothing when it was read anew"
+    assert drained(data).reason == "ValueError: it gave nothing when it was read again"
 
 
 def test_what_the_script_s_function_raises_ends_a_reading():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from made_ranks import make_job
 from made_recordings import Training, make_recording
 from slowstep.workflow.diagnose_recordings import diagnose_recording
@@ -25,11 +26,14 @@ def _report_after(folder: Path, signals: list[str], code: int = 130, by: str = "
 
 @pytest.mark.parametrize(
     ("signals", "said"),
-    [
-        (["SIGINT"], "the script's own clean-up ran"),
-        (["SIGINT", "SIGTERM"], "its own clean-up may not have run"),
-        (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run"),
-    ],
+    few(
+        [
+            (["SIGINT"], "the script's own clean-up ran"),
+            (["SIGINT", "SIGTERM"], "its own clean-up may not have run"),
+            (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run"),
+        ],
+        every=3,
+    ),
     ids=["heeded", "had to be ended", "had to be killed"],
 )
 def test_the_report_says_how_a_stopped_training_ended(tmp_path, signals, said):
@@ -45,7 +49,10 @@ def test_a_training_that_an_experiment_threw_away_was_not_stopped(tmp_path):
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    [(1, "exit code 1:"), (137, "exit code 137 (SIGKILL, as where memory runs out)"), (130, "130 (SIGINT)"), (250, "exit code 250:")],
+    few(
+        [(1, "exit code 1:"), (137, "exit code 137 (SIGKILL, as where memory runs out)"), (130, "130 (SIGINT)"), (250, "exit code 250:")],
+        every=3,
+    ),
     ids=["an exception", "killed", "Ctrl-C", "a code of its own"],
 )
 def test_the_report_says_that_a_training_ended_with_an_error_or_by_a_signal(tmp_path, code, said):
@@ -98,19 +105,22 @@ def _exit(ns: int, raised: str | None) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("ends", "said"),
-    [
-        (
-            [_exit(9, "RuntimeError"), _exit(5, "ValueError")],
-            "fix the script's own error: ValueError in rank 1 ended the job, with exit code 1",
-        ),
-        ([_exit(9, "RuntimeError"), None], "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one may"),
-        ([None, None], "find out what ended the job with exit code 1"),
-        (
-            [_exit(9, "RuntimeError"), _exit(5, None)],
-            "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one",
-        ),
-        ([_exit(9, "RuntimeError"), _exit(5, "KeyboardInterrupt")], None),
-    ],
+    few(
+        [
+            (
+                [_exit(9, "RuntimeError"), _exit(5, "ValueError")],
+                "fix the script's own error: ValueError in rank 1 ended the job, with exit code 1",
+            ),
+            ([_exit(9, "RuntimeError"), None], "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one may"),
+            ([None, None], "find out what ended the job with exit code 1"),
+            (
+                [_exit(9, "RuntimeError"), _exit(5, None)],
+                "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one",
+            ),
+            ([_exit(9, "RuntimeError"), _exit(5, "KeyboardInterrupt")], None),
+        ],
+        every=4,
+    ),
     ids=["one failed", "one was killed", "all were killed", "one left", "one was interrupted"],
 )
 def test_a_job_of_ranks_that_failed_says_what_ended_it(tmp_path, ends, said):

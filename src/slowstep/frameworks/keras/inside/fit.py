@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.keras.inside._asking import asking_of
 from slowstep.frameworks.keras.inside._begun import Begun, BegunBatches
 from slowstep.frameworks.keras.inside._capture import keras_capture
-from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, JAX, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
-from slowstep.frameworks.keras.inside._made import wait_for
 from slowstep.frameworks.keras.inside._told import batch_number, told_after, told_before
 from slowstep.frameworks.keras.inside.callbacks import MODULE
+from slowstep.frameworks.tensorflow.inside import _results
 from slowstep.frameworks.tensorflow.inside._dispatches import Dispatches, runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators
+from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.switch import Switch, switch_of
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
@@ -31,6 +32,21 @@ from slowstep.record.timing.tracebacks import hide_own_frames
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+
+
+def _wait_for(logs: Any) -> Wait | None:
+    """What waits for the metrics that a call that trains has given, by what Keras computes with; None where it is not known.
+
+    Raises what the framework that computes does.
+    """
+    if backend_name() == JAX:
+        return functools.partial(_is_made, logs)
+    return _results.wait_for(logs) if backend_name() == TENSORFLOW else None
+
+
+def _is_made(logs: Any) -> bool:
+    sys.modules["jax"].block_until_ready(logs)
+    return True
 
 
 class TrainBatches:
@@ -84,7 +100,7 @@ class TrainBatches:
             if begun is not None and model is not None and self._recorder.live[0]:
                 self._trained(model, begun, ended_ns, max(batch - begun.batch + 1, 1))
                 if self._switch is not None:
-                    self._switch.updated(model, wait_for(logs))
+                    self._switch.updated(model, _wait_for(logs))
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 

@@ -74,7 +74,7 @@ class PipelineDrain:
                 counted += 1
         except StopIteration:
             if not edges.filled:
-                raise ValueError("it gave nothing when it was read anew") from None
+                raise ValueError("it gave nothing when it was read again") from None
             edges.end_ns, edges.batches = now() - self._last_ns, edges.filled + counted
         drained.epoch_batches = None if self._window else reader.length()
         self._end_epoch(edges, counted)

@@ -126,7 +126,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
     value = read_type(spec)
     if has_compiled():
-        raise NotApplicable("the training is compiled, and would be compiled anew under autocast")
+        raise NotApplicable("the training is compiled, and would be compiled again under autocast")
     if isinstance(training.optimizer, ByHand):
         return Autocast(training, value, None)
     return Autocast(

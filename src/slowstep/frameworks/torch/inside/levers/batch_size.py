@@ -141,7 +141,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if (together := len(training.feeders)) > 1:
         raise NotApplicable(f"the training reads {together} loaders, and the batches of one alone would change what is in a step")
     if FRAMEWORK.is_bound_to_shapes() or training.recorder.framework.is_bound_to_shapes():
-        raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
+        raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled again")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
     if place is not None:
         raise NotApplicable(

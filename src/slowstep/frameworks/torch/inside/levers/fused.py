@@ -46,7 +46,7 @@ ALREADY: Final = "the optimizer is fused already"
 CLOSURE: Final = "the optimizer calls a closure, in which code of the script's runs"
 SPARSE: Final = "a gradient is sparse"
 SCALED: Final = "the script uses a GradScaler, which leaves a pass of its own to fused optimizers"
-COMPILED: Final = "the update was compiled, and would be compiled anew"
+COMPILED: Final = "the update was compiled, and would be compiled again"
 NO_PLAIN: Final = "a parameter is a {kind}, which may be a rank's part of a tensor"
 OPTION: Final = "the optimizer is {option}"
 TOO_OLD: Final = "the installed torch has no fused {kind}"
@@ -90,7 +90,7 @@ class Fused(Change):
         self._stop_looking()
 
     def each_step(self) -> None:
-        """See whether the script has given its groups anew meanwhile, as where it reads a checkpoint."""
+        """See whether the script has given its groups again meanwhile, as where it reads a checkpoint."""
         self.effect += all(each.is_fused() for each in self._switched)
 
     def facts(self) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ def why_not(loader: Any, workers: int, iterator: Any, batch_bytes: int | None) -
     if not workers:
         return None
     if loader.num_workers == 0 and (method := _start_method()) != "fork":
-        return f"workers would be started by {method!r}, which runs the script anew where it does not expect it"
+        return f"workers would be started by {method!r}, which runs the script again where it does not expect it"
     shared = (batch_bytes or 0) * workers * (loader.prefetch_factor or _USUAL_PREFETCH)
     shared_free = shared_free_bytes()
     if shared_free is not None and shared > MOST_ROOM * shared_free:

@@ -116,7 +116,7 @@ class Rebuilt(InputChange):
             if loader.num_workers == 0 and loader._dataset_kind != 0:
                 raise NotHere("its data set is a stream in the training's own process, which can be read once only")
         elif loader.num_workers == 0 and (method := _start_method()) != "fork":
-            raise NotHere(f"workers would be started by {method!r}, which runs the script anew where it does not expect it")
+            raise NotHere(f"workers would be started by {method!r}, which runs the script again where it does not expect it")
 
     def ready(self) -> bool:
         """Whether its first batch has come, and its workers rest. Raises NotApplicable where they cannot be started or fail."""
@@ -216,7 +216,7 @@ class Rebuilt(InputChange):
             self._running().allow(bound)
 
     def give(self, left: int | None) -> Any:
-        """Its next batch; where it ends before the epoch does, it begins anew."""
+        """Its next batch; where it ends before the epoch does, it begins again."""
         stream = self._running()
         began_ns, ready, is_settled = now(), stream.ready, self.feed.is_settled()
         try:

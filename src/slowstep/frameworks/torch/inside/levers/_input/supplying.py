@@ -15,7 +15,7 @@ from slowstep.record.experiment.training import Training
 
 NO_LOADER = "no torch DataLoader feeds the training, and other input can only be changed in the script"
 OWN_ITERATORS = "{} makes iterators of its own"
-LOST = "of two loaders that are read together one was built anew, and which one is not known"
+LOST = "of two loaders that are read together one was built again, and which one is not known"
 
 
 class InputChange(Giver):
