@@ -43,7 +43,7 @@ from slowstep.timeline.coverage import KindCoverage
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
-# Of the timeline: what is read here, beside what packages of analyses do.
+# Of the timeline: what is read here, besides what packages of analyses do.
 TABLES: Final = frozenset({"trace_devices"})
 
 ChosenStep = int | Literal["slowest", "median"] | None

@@ -39,7 +39,7 @@ from slowstep.faults import Attempts, Fault
 from slowstep.frameworks._known import device_of
 from slowstep.timeline.timeline import Timeline
 
-# Of the timeline: what is read here, beside what packages of analyses do.
+# Of the timeline: what is read here, besides what packages of analyses do.
 TABLES: Final = frozenset({"aggregates", "cpu_marks", "readings", "totals"})
 # What measures a capture; None of one that left no file. Raises UnreadableInput.
 MeasureCapture = Callable[[Capture], Measurements | None]

@@ -66,6 +66,6 @@ PASSING_JUMP: Final = Calibration(
     meaning="more than one function's work is slowed for seconds while the training's own work beside it is not: up to 1.55 times, of a "
     "list written as JSON, ten runs",
     machine=TWO_CORES,
-    measured_by="ten runs that write a list as JSON, others computing beside them",
+    measured_by="ten runs that write a list as JSON, others computing meanwhile",
     date="2026-11-22",
 )

@@ -1,4 +1,4 @@
-"""Clocks of devices beside the host's: what a device tells by its own, told by the host's within bounds."""
+"""Clocks of devices and the host's: what a device tells by its own, by the host's within bounds."""
 
 from __future__ import annotations
 

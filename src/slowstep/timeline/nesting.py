@@ -1,4 +1,4 @@
-"""Whether stretches of time nest, as those of one thread should."""
+"""Whether intervals nest, as those of one thread should."""
 
 from __future__ import annotations
 

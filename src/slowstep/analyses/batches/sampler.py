@@ -82,14 +82,14 @@ def find_sampler_time(waits: WaitParts, stacks: Stacks) -> SamplerTime | None:
 
 def with_sampler_time(waits: WaitParts, sampler_time: SamplerTime) -> WaitParts:
     """The waits with the sampler's part of receiving batches, or of waiting for them, as drawing; where it is known already, as it is."""
-    told = [COLUMN_OF[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
-    rest = waits.parts[:, told]
+    moved_from = [COLUMN_OF[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
+    rest = waits.parts[:, moved_from]
     known = float(waits.parts[:, COLUMN_OF[PartKind.SAMPLER]].sum())
     drawn = max(sampler_time.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
     parts[:, COLUMN_OF[PartKind.SAMPLER]] += moved.sum(axis=1)
-    parts[:, told] -= moved
+    parts[:, moved_from] -= moved
     return replace(waits, parts=parts)
 
 

@@ -2,8 +2,8 @@
 
 1. Who made the batch that a wait was for, and what making it took: `find_fetches` (a worker, or the training thread, `made_here.py`).
 2. How that lies in the wait: `divide_waits`, with a column for each cause (`COLUMN_OF`), and the stage of each (`PART_STAGE`).
-3. What of the rest was drawing the indices of samples, told by stacks: `divide_sampler_time`.
-4. What of a transport from a worker was a wait for a busy one, told by its clock: `with_held_transfers`.
+3. What of the rest was drawing the indices of samples, by stacks: `divide_sampler_time`.
+4. What of a transport from a worker was a wait for a busy one, by its clock: `with_held_transfers`.
 
 The ledger takes the parts over (`_charge_waits` in `ledger/charged_spans.py`). What no wait tells of is divided there: batches that a
 loop makes itself, between calls (`delays.py`), and input that a compiled call waited for and only counted (`recording_ledger.py`,

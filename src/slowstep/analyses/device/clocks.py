@@ -72,7 +72,7 @@ def find_clocks(timeline: Timeline) -> Clocks:
     device = busiest_device(timeline)
     if device is None:
         return Clocks(early=0, differ=None)
-    # Before the ledger nothing should be made that stays: what the callers keep would lie beside all that charging takes.
+    # Before the ledger nothing should be made that stays: what the callers keep would be held together with all that charging takes.
     work = timeline.rows("device_events", "device", "start_ns", "end_ns", "correlation").filter(pl.col("device") == device)
     return compare_clocks(timeline, device, work.join(launching_calls(timeline), on="correlation", how="left"))
 

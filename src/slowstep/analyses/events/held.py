@@ -1,4 +1,4 @@
-"""What a host thread did for most of a stretch of time."""
+"""What a host thread did for most of an interval."""
 
 from __future__ import annotations
 

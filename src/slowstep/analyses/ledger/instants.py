@@ -1,4 +1,4 @@
-"""The ledger of a trace instant by instant: which stretch of the window was charged to which stage and part."""
+"""The ledger of a trace instant by instant: which interval of the window was charged to which stage and part."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from slowstep.frameworks._remedies import Remedy
 
 
 class StartupKind(StrEnum):
-    """What a part of the start-up is. Of some kinds there are several, told apart by what they are of."""
+    """What a part of the start-up is. Of some kinds there are several, each of something else."""
 
     BEFORE_IMPORT = "before_import"  # of the framework
     IMPORT = "import"  # of a library; of several that each take little where it names none
@@ -51,7 +51,7 @@ _OTHER_IMPORTS: Final = "other imports"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StartupPart:
-    """A stretch of the start-up; `of` is what its kind is of, as reports show it."""
+    """A span of the start-up; `of` is what its kind is of, as reports show it."""
 
     kind: StartupKind
     of: str | None = None

@@ -103,7 +103,7 @@ def host_bounds(steps: pl.DataFrame, step: int) -> tuple[int, int]:
 
 
 def _events(material: Material, begin_ns: int, end_ns: int) -> int:
-    """How many calls, and kernels and copies that were launched, a stretch of time on the host holds."""
+    """How many calls, and kernels and copies that were launched, an interval of the host holds."""
     calls, launched = np.searchsorted(material.calls.start, [begin_ns, end_ns]), material.work.launched
     return int(calls[1] - calls[0]) + int(np.count_nonzero((launched >= begin_ns) & (launched < end_ns)))
 

@@ -1,4 +1,4 @@
-"""What a script can say itself: `steps(loader)` for input that cannot be hooked, and `span(name)` for a named stretch of time."""
+"""What a script can say itself: `steps(loader)` for input that cannot be hooked, and `span(name)` for a named span of time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
 
 
 def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
-    """Name a stretch of time and the stage that it belongs to; without a recording it does nothing. An unknown stage counts as `output`."""
+    """Name a span of time and the stage that it belongs to; without a recording it does nothing. An unknown stage counts as `output`."""
     recorder = active()
     return _NOTHING if recorder is None else _Span(recorder, name, stage)
 

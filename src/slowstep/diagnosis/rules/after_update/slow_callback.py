@@ -15,19 +15,18 @@ How the gain is predicted:
     followed pauses of other trainings, at worst by nothing. In a trace the step is shorter by r: one thread does all, and what workers need
     is not in it. With a device the steps are replayed without what is charged to output.
 When it is wrong:
-    The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
-    only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
-    needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
-    judged; the next one is named with it, and what both would gain together is not predicted. What holds most of it is not said of one
-    that grows and whose calls were timed while it took far less.
-    How much longer a step takes after the thread did something else differs by model and machine: up to 3 ms were seen, and next to
-    nothing. The loader's batches that the thread makes itself get cheaper as well, which is not predicted.
+    The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function only
+    waits for something that would be waited for anyway, removing it moves the wait. What it makes may be needed by the training at once
+    (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is judged; the next one is named
+    with it, and what both would gain together is not predicted. What holds most of it is not said of one that grows and whose calls were
+    timed while it took far less. How much longer a step takes after the thread did something else differs by model and machine: up to 3 ms
+    were seen, and next to nothing. The loader's batches that the thread makes itself get cheaper as well, which is not predicted.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls show: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
-    tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file:
-    gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less. For Keras' model.predict
-    the model itself, called on the batch.
+    tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file: gather, and write
+    every k steps. One that prints or logs for a quarter of its time or more: print or log less. For Keras' model.predict the model itself,
+    called on the batch.
 """
 
 from __future__ import annotations
