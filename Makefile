@@ -59,10 +59,11 @@ test: lint
 	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
 	$(TESTS) -m 'slow and not nightly' -n $(SLOW_PROCESSES) --dist worksteal --durations 20
 
-# Of drawn cases a quarter, and without what takes long because it makes whole reports, experiments and command lines, each of whose parts has tests of its own.
+# Of drawn cases a quarter, and without what takes long because it makes whole reports, experiments and command lines, each of whose parts has tests of its
+# own, and without levers and how they are switched: each has small trainings, which nothing but a change of theirs can break.
 WHOLE := unit/workflow/traces unit/workflow/test_trace_rank_reports.py unit/workflow/test_rank_reports.py unit/workflow/test_simulated_verdicts.py \
 	unit/workflow/test_true_gains.py unit/workflow/test_experiments.py unit/workflow/test_prove_act.py unit/exporters/test_finding_tracks.py \
-	unit/test_command_line.py
+	unit/test_command_line.py unit/levers unit/record/experiment
 check: lint
 	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal --hypothesis-profile quick $(addprefix --ignore=tests/,$(WHOLE))
 
