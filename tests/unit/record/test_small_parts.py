@@ -9,7 +9,8 @@ import sys
 import threading
 import traceback
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dis import opmap
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, Mock
@@ -21,7 +22,7 @@ from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
 from slowstep.record.system import facts
 from slowstep.record.timing.batches import bytes_in, samples_in
-from slowstep.record.timing.callers import call_path, training_frame
+from slowstep.record.timing.callers import call_of, call_path, training_frame
 from slowstep.record.timing.tracebacks import is_from_signal_handler, without_own_frames
 from slowstep.record.writing.threads import ThreadState
 from slowstep.record.writing.writer import one_in
@@ -234,6 +235,20 @@ def test_the_way_into_torch_tells_where_each_call_ends() -> None:
     assert ("/home/me/train.py", 1, [len("found = "), 4, 1]) in called
 
 
+def test_the_next_turn_of_a_loop_is_no_call_though_a_generator_runs_in_it() -> None:
+    found: list[Any] = []
+
+    def batches() -> Iterator[int]:
+        found.append(call_of(sys._getframe(1)))
+        yield 1
+
+    for _ in batches():
+        found.append(call_of(sys._getframe()))
+
+    assert found[0] is None
+    assert found[1] is not None
+
+
 def test_frames_of_installed_frameworks_are_passed_over() -> None:
     user = SimpleNamespace(f_code=_code("/home/me/torch/train.py"), f_lineno=3, f_back=None)
     framework = SimpleNamespace(f_code=_code("/env/lib/python3.11/site-packages/torch/optim/sgd.py"), f_lineno=9, f_back=user)
@@ -244,7 +259,9 @@ def test_frames_of_installed_frameworks_are_passed_over() -> None:
 
 
 def _code(file: str) -> Any:
-    return SimpleNamespace(co_filename=file, co_qualname="train", co_firstlineno=1, co_positions=lambda: iter(()))
+    return SimpleNamespace(
+        co_filename=file, co_qualname="train", co_firstlineno=1, co_positions=lambda: iter(()), co_code=bytes([opmap["NOP"], 0])
+    )
 
 
 def _raised(call: Any) -> BaseException:

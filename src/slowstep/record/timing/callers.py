@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dis import opmap, opname
 from functools import cache
 from itertools import islice
 from types import FrameType
@@ -13,6 +14,7 @@ from slowstep.record.framework import known_frameworks
 from slowstep.record.timing.frame_lines import line_of
 from slowstep.record.timing.tracebacks import PACKAGE
 
+_CACHE: Final = opmap.get("CACHE", 0)
 # As deep as the stack sampler looks.
 _DEEPEST: Final = 128
 # Functions of the user's between a loop and what it calls: what is farther away is around the loop.
@@ -49,8 +51,17 @@ def call_path(frame: FrameType | None) -> dict[str, list[Any]]:
 
 
 def call_of(frame: FrameType) -> list[int] | None:
-    """The call that a frame is in, as [column, last line, last column]; None where that is not known."""
-    line, last_line, column, last_column = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    """The call that a frame is in, as [column, last line, last column]; None where that is not known, or where it is in no call: the next
+    turn of a loop, or the end of a block, has the text of all of it.
+    """
+    code, at = frame.f_code, frame.f_lasti
+    instructions = code.co_code
+    # A frame that has called a function in Python may stand behind what the interpreter caches of the call.
+    while at > 0 and instructions[at] == _CACHE:
+        at -= 2
+    if "CALL" not in opname[instructions[at]]:
+        return None
+    line, last_line, column, last_column = next(islice(code.co_positions(), at // 2, None), (None,) * 4)
     if line != frame.f_lineno or last_line is None or column is None or last_column is None:
         return None
     return [column, last_line, last_column]
