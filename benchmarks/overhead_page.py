@@ -157,11 +157,11 @@ METHOD = """Median over rounds, with its 90 % interval (bootstrap over rounds); 
 is compared with the bare run of the same round. A step is the median over blocks of steps after warm-up, read inside the
 script. The empty step has a DataLoader without workers, one optimizer, one transfer and one read-back; the other a loader
 with one worker, and batches as large as make it take 20 ms on this machine, found at the start. Each tool is used as its
-first page says. When the script has ended is told by a FIFO that it holds open, so that exit handlers count; the command may
+first page says. When the script has ended is known by a FIFO that it holds open, so that exit handlers count; the command may
 go on, to write its report. The seconds added are, in the table of tools, those of the runs with 20 ms steps; above it those
 of runs of twenty such steps, in pairs: start and end are all that is added there, and ten seconds of computing differ by more
 than that. The own cost is what the report says: events at their calibrated cost, and the CPU time of the sampler and of the
-monitors beside the training.
+monitors outside the training.
 
 Two processes differ by more than slowstep's hooks cost, however alike their scripts are. What the hooks add is therefore
 measured inside one process, `overhead_toggle.py`, that takes them away and puts them back between blocks of 1050 steps (in
